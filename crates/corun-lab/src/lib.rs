@@ -1,1 +1,5 @@
-//! placeholder
+// SPDX-License-Identifier: GPL-2.0-only
+//! The lab: builds and boots an emulated KVM host, runs cases in it, and
+//! reports their results.
+
+pub mod case;
