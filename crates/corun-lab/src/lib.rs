@@ -3,3 +3,7 @@
 //! reports their results.
 
 pub mod case;
+pub mod image;
+pub mod packages;
+pub mod paths;
+pub mod progress;

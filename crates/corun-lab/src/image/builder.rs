@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! From packages and our own programs to a bootable L1.
+
+use super::files::Loader;
+use super::layer::{self, RunLayer};
+use super::{ImageError, bzimage, cpio::Archive, files, guests, host};
+use crate::packages::{Fetcher, Request, Stop, Tree, human, sha256_of};
+use crate::paths::LabDirs;
+use crate::progress::Progress;
+use std::collections::BTreeMap;
+use std::env;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// What an image must hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImageSpec {
+    /// Version prefix of L1's kernel: `7.3`.
+    pub host_kernel: String,
+    /// Version prefixes of the guests' kernels.
+    pub guest_kernels: Vec<String>,
+    /// Whether guests need stress-ng and sysbench (40 MB more).
+    pub tools: bool,
+}
+
+impl Default for ImageSpec {
+    fn default() -> Self {
+        Self {
+            host_kernel: "7.3".to_owned(),
+            guest_kernels: vec!["7.3".to_owned()],
+            tools: false,
+        }
+    }
+}
+
+/// A built L1. In its file system, a guest kernel `7.3` is
+/// `/guest/kernel-7.3/vmlinux` with `/guest/kernel-7.3/initrd`; with
+/// [`ImageSpec::tools`] there is `/guest/tools.cpio`, to be appended to a
+/// guest's initrd that needs stress-ng or sysbench.
+#[derive(Debug, Clone)]
+pub struct Image {
+    /// L1's kernel, an ELF file with a PVH entry.
+    pub kernel: PathBuf,
+    /// `uname -r` of L1.
+    pub release: String,
+    /// Versions by name, for results: `qemu`, `kernel-7.3`, ...
+    pub versions: BTreeMap<String, String>,
+    /// The tree that QEMU runs from.
+    pub(crate) programs: PathBuf,
+    layers: Vec<PathBuf>,
+}
+
+impl Image {
+    /// Writes the initramfs of one boot to `to`; returns its size in bytes.
+    pub fn write_initrd(&self, run: &RunLayer, to: &Path) -> Result<u64, ImageError> {
+        let error = || ImageError::io("writing", to);
+        let mut out = File::create(to).map_err(error())?;
+        let mut size = 0;
+        for layer in &self.layers {
+            let mut file = File::open(layer).map_err(ImageError::io("reading", layer))?;
+            size += io::copy(&mut file, &mut out).map_err(error())?;
+        }
+        let mut bytes = Vec::new();
+        run.write(&mut bytes)?;
+        out.write_all(&bytes).map_err(error())?;
+        Ok(size + bytes.len() as u64)
+    }
+
+    /// Size of the layers. Bytes.
+    pub fn size(&self) -> u64 {
+        let sizes = self.layers.iter().filter_map(|l| fs::metadata(l).ok());
+        sizes.map(|m| m.len()).sum()
+    }
+}
+
+/// Builds images in the cache.
+#[derive(Debug)]
+pub struct Builder<'a> {
+    dirs: &'a LabDirs,
+    progress: Progress,
+    stop: Stop<'a>,
+    refresh: bool,
+}
+
+impl<'a> Builder<'a> {
+    /// A builder that shows `progress` and gives up when `stop` is set.
+    pub fn new(dirs: &'a LabDirs, progress: Progress, stop: Stop<'a>) -> Self {
+        Self {
+            dirs,
+            progress,
+            stop,
+            refresh: false,
+        }
+    }
+
+    /// Asks the archive for newer packages even when the cache has all.
+    #[must_use]
+    pub fn refresh(mut self, refresh: bool) -> Self {
+        self.refresh = refresh;
+        self
+    }
+
+    /// Builds, or finds in the cache, the image for `spec`.
+    pub fn build(&self, spec: &ImageSpec) -> Result<Image, ImageError> {
+        let begin = Instant::now();
+        // Before the downloads: this fails at once, and is quickly mended.
+        let corun = own_binary("CORUN_BIN", None)?;
+        let agent = own_binary("CORUN_AGENT", Some("corun-agent"))?;
+        let fetcher = Fetcher::new(self.dirs, self.progress, self.stop, self.refresh)?;
+        let programs = fetcher.fetch(&Request::programs())?;
+        let host = Kernel::fetch(&fetcher, &spec.host_kernel)?;
+        host.require("CONFIG_SCHED_CLASS_EXT")?;
+        let work = Work {
+            dir: self.dirs.layers(),
+            loader: Loader::of(&programs.root),
+            programs: programs.manifest.tree_name(),
+        };
+        let mut versions =
+            BTreeMap::from([(format!("kernel-{}", host.name), host.version.clone())]);
+        if let Some(qemu) = programs.manifest.version_of("qemu-system-x86") {
+            versions.insert("qemu".to_owned(), qemu.to_owned());
+        }
+        let mut layers = vec![work.base(&host)?];
+        for name in unique(&spec.guest_kernels) {
+            let kernel = Kernel::fetch(&fetcher, name)?;
+            layers.push(work.guest(&kernel, &agent)?);
+            versions.insert(format!("kernel-{name}"), kernel.version);
+        }
+        if spec.tools {
+            layers.push(work.tools()?);
+        }
+        layers.push(work.corun(&corun)?);
+        let image = Image {
+            kernel: work.kernel(&host)?,
+            release: host.release,
+            versions,
+            programs: programs.root,
+            layers,
+        };
+        self.progress.note(&format!(
+            "Image of {} ready in {:.1} s ({} downloaded)",
+            human(image.size()),
+            begin.elapsed().as_secs_f64(),
+            human(fetcher.downloaded()),
+        ));
+        Ok(image)
+    }
+}
+
+/// A kernel's package tree.
+struct Kernel {
+    /// Prefix that was asked for.
+    name: String,
+    release: String,
+    /// Debian version.
+    version: String,
+    /// Names the tree's content.
+    key: String,
+    /// `/usr/lib/modules/RELEASE` of the tree.
+    modules: PathBuf,
+}
+
+impl Kernel {
+    fn fetch(fetcher: &Fetcher<'_>, name: &str) -> Result<Self, ImageError> {
+        let Tree { root, manifest } = fetcher.fetch(&Request::kernel(name))?;
+        let release = manifest.kernel_release.clone().unwrap_or_default();
+        let package = format!("linux-binary-{release}");
+        Ok(Self {
+            name: name.to_owned(),
+            version: manifest.version_of(&package).unwrap_or_default().to_owned(),
+            key: manifest.tree_name(),
+            modules: root.join("usr/lib/modules").join(&release),
+            release,
+        })
+    }
+
+    fn require(&self, option: &'static str) -> Result<(), ImageError> {
+        let config = files::read(&self.modules.join("config"))?;
+        let wanted = format!("{option}=y");
+        let text = String::from_utf8_lossy(&config);
+        text.lines()
+            .any(|line| line == wanted)
+            .then_some(())
+            .ok_or_else(|| ImageError::Feature {
+                release: self.release.clone(),
+                option,
+            })
+    }
+
+    fn elf(&self) -> Result<Vec<u8>, ImageError> {
+        bzimage::extract(&self.modules.join("vmlinuz"))
+    }
+}
+
+/// Makes layers from one tree of programs.
+struct Work {
+    dir: PathBuf,
+    loader: Loader,
+    programs: String,
+}
+
+impl Work {
+    fn kernel(&self, kernel: &Kernel) -> Result<PathBuf, ImageError> {
+        let name = format!("vmlinux-{}", kernel.name);
+        layer::cached(&self.dir, &name, "elf", &[&kernel.key], |out| {
+            let elf = kernel.elf()?;
+            out.write_all(&elf)
+                .map_err(ImageError::io("writing", Path::new(&name)))?;
+            out.flush()
+                .map_err(ImageError::io("writing", Path::new(&name)))
+        })
+    }
+
+    fn base(&self, host: &Kernel) -> Result<PathBuf, ImageError> {
+        let inputs = [&self.programs, &host.key, host::INIT];
+        let name = format!("base-{}", host.name);
+        self.layer(&name, &inputs, || host::base(&self.loader, &host.modules))
+    }
+
+    fn guest(&self, kernel: &Kernel, agent: &Path) -> Result<PathBuf, ImageError> {
+        let inputs = [&self.programs, &kernel.key, &content_of(agent)?];
+        let name = format!("guest-{}", kernel.name);
+        self.layer(&name, &inputs.map(String::as_str), || {
+            let inner = guests::initramfs(&self.loader, agent, &kernel.modules)?;
+            let mut outer = Archive::new();
+            let dir = format!("guest/kernel-{}", kernel.name);
+            outer
+                .file(&format!("{dir}/vmlinux"), 0o644, kernel.elf()?)
+                .file(&format!("{dir}/initrd"), 0o644, packed(&inner)?);
+            Ok(outer)
+        })
+    }
+
+    fn tools(&self) -> Result<PathBuf, ImageError> {
+        self.layer("tools", &[&self.programs], || {
+            let inner = packed(&guests::tools(&self.loader)?)?;
+            let mut outer = Archive::new();
+            outer.file("guest/tools.cpio", 0o644, inner);
+            Ok(outer)
+        })
+    }
+
+    fn corun(&self, binary: &Path) -> Result<PathBuf, ImageError> {
+        let inputs = [&self.programs, &content_of(binary)?];
+        self.layer("corun", &inputs.map(String::as_str), || {
+            host::corun(&self.loader, binary)
+        })
+    }
+
+    fn layer(
+        &self,
+        name: &str,
+        inputs: &[&str],
+        make: impl FnOnce() -> Result<Archive, ImageError>,
+    ) -> Result<PathBuf, ImageError> {
+        layer::cached(&self.dir, name, "cpio", inputs, |out| {
+            let mut out = BufWriter::new(out);
+            make()?.write(&mut out)?;
+            out.flush()
+                .map_err(ImageError::io("writing layer", Path::new(name)))
+        })
+    }
+}
+
+fn packed(archive: &Archive) -> Result<Vec<u8>, ImageError> {
+    let mut bytes = Vec::new();
+    archive.write(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn content_of(file: &Path) -> Result<String, ImageError> {
+    sha256_of(file).map_err(ImageError::io("reading", file))
+}
+
+fn unique(names: &[String]) -> Vec<&String> {
+    let mut names: Vec<_> = names.iter().collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
+/// Finds one of our own programs: named by `variable`, else this program
+/// itself, or `beside` it.
+fn own_binary(variable: &'static str, beside: Option<&str>) -> Result<PathBuf, ImageError> {
+    let path = match env::var_os(variable).filter(|v| !v.is_empty()) {
+        Some(path) => PathBuf::from(path),
+        None => {
+            let me = env::current_exe().map_err(|e| ImageError::Io("finding corun".into(), e))?;
+            beside.map_or(me.clone(), |name| me.with_file_name(name))
+        }
+    };
+    if path.is_file() {
+        Ok(path)
+    } else {
+        Err(ImageError::NotBuilt { path, variable })
+    }
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The emulated host's own layers: its programs, and `corun`.
+
+use super::ImageError;
+use super::cpio::Archive;
+use super::files::{self, Loader};
+use super::guests::add_busybox;
+use std::path::Path;
+
+/// L1's process 1.
+pub(super) const INIT: &str = include_str!("../../../../lab/l1/init");
+
+/// The small QEMU build: one machine type, few libraries.
+const QEMU: &str = "usr/bin/qemu-system-x86_64-microvm";
+/// Firmware of the microvm machine.
+const FIRMWARE: [&str; 3] = ["pvh.bin", "linuxboot_dma.bin", "qboot.rom"];
+const BIOS: &str = "bios-microvm.bin";
+
+const PASSWD: &str = "root:x:0:0:root:/root:/bin/sh\n";
+const GROUP: &str = "root:x:0:\n";
+const PROFILE: &str = "export PATH=/usr/bin HOME=/root TERM=${TERM:-linux} PS1='host# '\n\
+                       alias ll='ls -l'\n";
+
+/// L1's root: init, busybox, QEMU, and the modules of its kernel.
+pub(super) fn base(loader: &Loader, modules: &Path) -> Result<Archive, ImageError> {
+    let mut archive = Archive::new();
+    for dir in ["dev", "proc", "sys", "run", "mnt", "var", "root"] {
+        archive.dir(dir, 0o755);
+    }
+    archive
+        .dir("tmp", 0o1777)
+        .char_device("dev/console", 5, 1)
+        .link("lib", "usr/lib")
+        .link("bin", "usr/bin")
+        .link("sbin", "usr/bin")
+        .file("init", 0o755, INIT.into())
+        .file("etc/passwd", 0o644, PASSWD.into())
+        .file("etc/group", 0o644, GROUP.into())
+        .file("etc/hosts", 0o644, "127.0.0.1 localhost\n".into())
+        .file("etc/profile", 0o644, PROFILE.into());
+    add_busybox(&mut archive, loader)?;
+    for name in ["irqbypass", "kvm", "kvm-amd", "kvm-intel"] {
+        let to = format!("mod/{name}.ko");
+        archive.file(&to, 0o644, files::module(modules, name)?);
+    }
+    loader.add_program(&mut archive, &loader.find(QEMU)?, QEMU)?;
+    for name in FIRMWARE {
+        let path = format!("usr/share/qemu/{name}");
+        archive.file(&path, 0o644, files::read(&loader.find(&path)?)?);
+    }
+    let bios = loader.find(&format!("usr/share/seabios/{BIOS}"))?;
+    archive.file(
+        &format!("usr/share/qemu/{BIOS}"),
+        0o644,
+        files::read(&bios)?,
+    );
+    Ok(archive)
+}
+
+/// The `corun` binary and its libraries.
+pub(super) fn corun(loader: &Loader, binary: &Path) -> Result<Archive, ImageError> {
+    let mut archive = Archive::new();
+    loader.add_program(&mut archive, binary, "usr/bin/corun")?;
+    Ok(archive)
+}
