@@ -68,11 +68,11 @@ pub(crate) fn time_exits(count: u64) -> Result<(f64, f64), Error> {
 }
 
 fn cpuid(leaf: u32) -> CpuidResult {
-    // SAFETY: every x86-64 processor has CPUID; unknown leaves only give odd values.
     #[allow(
         unused_unsafe,
         reason = "safe since Rust 1.94, unsafe in the oldest supported one"
     )]
+    // SAFETY: every x86-64 processor has CPUID; unknown leaves only give odd values.
     unsafe {
         __cpuid(leaf)
     }

@@ -8,6 +8,7 @@ mod cli;
 mod control;
 mod error;
 mod external;
+mod futex;
 mod init;
 mod kvm;
 mod params;

@@ -56,9 +56,8 @@ impl Meter {
         result
     }
 
-    fn swap_latency(&self, mut other: Histogram<u64>) -> Histogram<u64> {
-        std::mem::swap(&mut *lock(&self.latency), &mut other);
-        other
+    fn swap_latency(&self, other: &mut Histogram<u64>) {
+        std::mem::swap(&mut *lock(&self.latency), other);
     }
 }
 
@@ -67,6 +66,9 @@ pub(crate) struct Threads {
     meters: Vec<Arc<Meter>>,
     handles: Vec<JoinHandle<()>>,
     stop: Arc<AtomicBool>,
+    /// One per meter, to swap at a window's edges. Kept, because making one takes
+    /// long where page faults are slow, and the workers go on meanwhile.
+    spare: Vec<Histogram<u64>>,
     begin: Instant,
     work_at_begin: u64,
 }
@@ -85,12 +87,14 @@ impl Threads {
             meters: Vec::new(),
             handles: Vec::new(),
             stop: Arc::clone(&stop),
+            spare: Vec::new(),
             begin: Instant::now(),
             work_at_begin: 0,
         };
         for (worker, &cpu) in workers.into_iter().zip(cpus.iter().cycle()) {
             let meter = Arc::new(Meter::new());
             this.meters.push(Arc::clone(&meter));
+            this.spare.push(histogram());
             let (stop, control) = (Arc::clone(&stop), Arc::clone(control));
             let body = move || {
                 if let Err(error) = work(worker, cpu, &meter, &stop) {
@@ -104,6 +108,12 @@ impl Threads {
             this.handles.push(handle);
         }
         Ok(this)
+    }
+
+    fn swap_latency(&mut self) {
+        for (meter, spare) in self.meters.iter().zip(&mut self.spare) {
+            meter.swap_latency(spare);
+        }
     }
 
     fn total_work(&self) -> u64 {
@@ -139,9 +149,10 @@ impl Session for Threads {
     }
 
     fn open_window(&mut self) {
-        for meter in &self.meters {
-            meter.swap_latency(histogram());
+        for spare in &mut self.spare {
+            spare.reset();
         }
+        self.swap_latency();
         // Last, and next to each other: this thread may be delayed anywhere, and
         // the rate needs the work that belongs to this very moment.
         self.work_at_begin = self.total_work();
@@ -149,13 +160,16 @@ impl Session for Threads {
     }
 
     fn close_window(&mut self) -> Window {
+        for spare in &mut self.spare {
+            spare.reset();
+        }
         let work = self.total_work() - self.work_at_begin;
         let end = Instant::now();
+        self.swap_latency();
         let mut latency = histogram();
-        for meter in &self.meters {
-            let samples = meter.swap_latency(histogram());
+        for samples in &self.spare {
             latency
-                .add(&samples)
+                .add(samples)
                 .expect("histograms of equal bounds can be added");
         }
         Window {

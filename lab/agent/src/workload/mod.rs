@@ -2,6 +2,12 @@
 //! The workloads: one table, one module each.
 
 mod cpu;
+mod forkexec;
+mod hackbench;
+mod lock;
+mod pingpong;
+mod stress_ng;
+mod sysbench;
 mod tlb;
 
 use crate::affinity;
@@ -18,7 +24,16 @@ use std::sync::Arc;
 const MAX_THREADS: usize = 256;
 
 /// All workloads.
-pub(crate) static ALL: &[&Workload] = &[&cpu::WORKLOAD, &tlb::WORKLOAD];
+pub(crate) static ALL: &[&Workload] = &[
+    &cpu::WORKLOAD,
+    &tlb::WORKLOAD,
+    &lock::WORKLOAD,
+    &hackbench::WORKLOAD,
+    &pingpong::WORKLOAD,
+    &forkexec::WORKLOAD,
+    &stress_ng::WORKLOAD,
+    &sysbench::WORKLOAD,
+];
 
 /// One workload.
 pub(crate) struct Workload {
