@@ -1,5 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! corun's host side: the scheduler's loader, VM discovery, counters.
+//! corun's host side: loads the sched_ext scheduler, finds VMs, reads counters.
+//!
+//! [`run`] is `corun run`; [`preflight`] tells what the host has and refuses
+//! known hazards; [`observe`] counts directed yields under any scheduler.
 
 pub mod counters;
+mod host_info;
 pub mod observe;
+pub mod options;
+pub mod preflight;
+pub mod run;
+mod sched;
+mod skel;
+mod text;
+mod vms;
+
+pub use options::RunOptions;

@@ -1,0 +1,433 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * corun's sched_ext scheduler: thin hooks around the policy in policy/.
+ *
+ * One DSQ a VM, ordered by the vCPU's vtime; a pCPU takes its next task from the
+ * VM with the least vtime. Host tasks share slot 0. Directed yields leave a hint
+ * on the spinner's pCPU, which its next dispatch follows.
+ */
+#include <scx/common.bpf.h>
+
+#include "discover.bpf.h"
+#include "scx_values.bpf.h"
+#include "state.bpf.h"
+
+char _license[] SEC("license") = "GPL";
+
+UEI_DEFINE(uei);
+
+/* The slot whose queue @p belongs to now. */
+static u32 slot_of(struct task_struct *p, struct task_ctx *t)
+{
+	u32 tgid = p->tgid;
+	u32 *slot;
+
+	if (is_vcpu(t))
+		return t->slot;
+	if (p->flags & PF_KTHREAD)
+		return CORUN_HOST_SLOT;
+	slot = bpf_map_lookup_elem(&slot_by_tgid, &tgid);
+	return slot ? *slot : CORUN_HOST_SLOT;
+}
+
+/* Charges @p for what it ran since it was charged last. */
+static void settle(struct task_ctx *t, u32 slot, u64 now_ns)
+{
+	struct corun_vm *vm = vm_of(slot);
+	u64 ran_ns;
+
+	if (!t->run_start_ns)
+		return;
+	ran_ns = now_ns - t->run_start_ns;
+	t->run_start_ns = now_ns;
+	corun_share_charge_vcpu(&t->vcpu, ran_ns);
+	/* Several pCPUs charge one VM at once. */
+	__sync_fetch_and_add(&vm->vtime_ns, corun_share_vtime(ran_ns, vm->weight));
+	__sync_fetch_and_add(&vm->used_ns, ran_ns);
+}
+
+/* Limits what a VM and a vCPU may have saved up while they slept. */
+static void wake_vtimes(struct task_ctx *t, u32 slot)
+{
+	struct corun_vm *vm = vm_of(slot);
+	u64 old = vm->vtime_ns;
+	u64 capped = corun_share_wake(old, vtime_now_ns, tunables());
+
+	/* Lost to a concurrent charge: that one moved it forward, good enough. */
+	if (capped != old)
+		__sync_val_compare_and_swap(&vm->vtime_ns, old, capped);
+	t->vcpu.vtime_ns = corun_share_wake(t->vcpu.vtime_ns,
+					    vm->vcpu_vtime_now_ns, tunables());
+}
+
+s32 BPF_STRUCT_OPS(corun_select_cpu, struct task_struct *p, s32 prev_cpu,
+		   u64 wake_flags)
+{
+	struct task_ctx *t = task_ctx_of(p);
+	bool is_idle = false;
+	s32 cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags, &is_idle);
+
+	if (is_idle && t) {
+		wake_vtimes(t, slot_of(p, t));
+		count(CORUN_COUNT_direct_dispatches);
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, tun.slice_ns, 0);
+	}
+	return cpu;
+}
+
+/* Would @t, waking, preempt what runs on @cpu? */
+static bool preempts(struct task_ctx *t, u32 slot, s32 cpu, u64 now_ns)
+{
+	struct cpu_ctx *c = cpu_ctx_of(cpu);
+	u64 started_ns;
+
+	if (!c || c->kick_pending)
+		return false;
+	started_ns = c->run_start_ns;
+	if (!started_ns)
+		return false;
+	return corun_share_preempts(vm_of(slot), &t->vcpu,
+				    vm_of(c->running_slot), &c->running,
+				    slot == c->running_slot, now_ns - started_ns,
+				    tunables());
+}
+
+/* Kicks one pCPU off its task for @p, if one should give way. */
+static void kick_for_wakeup(struct task_struct *p, struct task_ctx *t, u32 slot)
+{
+	u64 now_ns = scx_bpf_now();
+	s32 prev_cpu = scx_bpf_task_cpu(p);
+	s32 victim = -1;
+	struct cpu_ctx *c;
+	u32 cpu;
+
+	if (preempts(t, slot, prev_cpu, now_ns)) {
+		victim = prev_cpu;
+	} else {
+		bpf_for(cpu, 0, nr_cpu_ids) {
+			if (cpu != prev_cpu &&
+			    bpf_cpumask_test_cpu(cpu, p->cpus_ptr) &&
+			    preempts(t, slot, cpu, now_ns)) {
+				victim = cpu;
+				break;
+			}
+		}
+	}
+	c = cpu_ctx_of(victim);
+	if (!c)
+		return;
+	c->kick_pending = 1;
+	count(CORUN_COUNT_wakeup_preemptions);
+	scx_bpf_kick_cpu(victim, SCX_KICK_PREEMPT);
+}
+
+void BPF_STRUCT_OPS(corun_enqueue, struct task_struct *p, u64 enq_flags)
+{
+	struct task_ctx *t = task_ctx_of(p);
+	bool waking = enq_flags & SCX_ENQ_WAKEUP;
+	u32 slot;
+	s32 cpu;
+
+	/* Work bound to one CPU is the host's own: nobody else can do it. */
+	if (!t || ((p->flags & PF_KTHREAD) && p->nr_cpus_allowed == 1)) {
+		count(CORUN_COUNT_kthread_dispatches);
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, tun.slice_ns,
+				   enq_flags | (waking ? SCX_ENQ_PREEMPT : 0));
+		return;
+	}
+	slot = slot_of(p, t);
+	if (waking)
+		wake_vtimes(t, slot);
+	count(CORUN_COUNT_enqueues);
+	scx_bpf_dsq_insert_vtime(p, CORUN_DSQ(slot), tun.slice_ns,
+				 t->vcpu.vtime_ns, enq_flags);
+	cpu = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
+	if (cpu >= 0) {
+		count(CORUN_COUNT_idle_kicks);
+		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
+	} else if (waking) {
+		kick_for_wakeup(p, t, slot);
+	}
+}
+
+/*
+ * True when @p may be moved to @cpu's local queue; an illegal move is fatal. @p
+ * is never the current task, whose migration the BPF prologue may disable.
+ */
+static bool may_run_on(struct task_struct *p, s32 cpu)
+{
+	return bpf_cpumask_test_cpu(cpu, p->cpus_ptr) &&
+	       (!p->migration_disabled || scx_bpf_task_cpu(p) == cpu);
+}
+
+bool BPF_STRUCT_OPS(corun_yield, struct task_struct *from,
+		    struct task_struct *to)
+{
+	struct corun_yield_input in = { .directed = to };
+	s32 cpu = scx_bpf_task_cpu(from);
+	struct cpu_ctx *c = cpu_ctx_of(cpu);
+	struct task_ctx *f = task_ctx_of(from), *t = NULL;
+	enum corun_yield_verdict verdict;
+
+	if (to) {
+		count(CORUN_COUNT_yields_asked);
+		t = task_ctx_of(to);
+		in.same_vm = f && t && is_vcpu(f) && is_vcpu(t) &&
+			     f->slot == t->slot;
+		in.allowed_here = c && may_run_on(to, cpu);
+	}
+	verdict = corun_yield_decide(&in);
+	if (verdict == CORUN_YIELD_UNDIRECTED) {
+		count(CORUN_COUNT_yields_undirected);
+		scx_bpf_task_set_slice(from, 0);
+		return false;
+	}
+	if (verdict == CORUN_YIELD_STRANGER)
+		count(CORUN_COUNT_yields_refused_stranger);
+	if (verdict == CORUN_YIELD_AFFINITY)
+		count(CORUN_COUNT_yields_refused_affinity);
+	if (verdict != CORUN_YIELD_HONOUR || !directed_yield || !c)
+		return false;
+	count(CORUN_COUNT_yields_accepted);
+	c->hint_slice_ns = corun_yield_slice(from->scx.slice, tunables());
+	c->hint_made_ns = scx_bpf_now();
+	c->hint_pid = to->pid;
+	scx_bpf_task_set_slice(from, 0);
+	return true;
+}
+
+/* Moves @p from its VM's queue to this pCPU; false when it is not there. */
+static bool take(struct task_struct *p, u32 slot, u64 slice_ns)
+{
+	struct bpf_iter_scx_dsq it;
+	bool moved = false;
+
+	if (!bpf_iter_scx_dsq_new(&it, CORUN_DSQ(slot), 0)) {
+		scx_bpf_dsq_move_set_slice(&it, slice_ns);
+		moved = scx_bpf_dsq_move(&it, p, SCX_DSQ_LOCAL, 0);
+	}
+	bpf_iter_scx_dsq_destroy(&it);
+	return moved;
+}
+
+/* Dispatches whom a spinner on this pCPU asked for, if that still makes sense. */
+static bool follow_hint(s32 cpu, struct cpu_ctx *c, u64 now_ns)
+{
+	u32 pid = c->hint_pid;
+	struct task_struct *p;
+	struct task_ctx *t;
+	bool moved = false;
+
+	if (!pid)
+		return false;
+	c->hint_pid = 0;
+	if (corun_yield_hint_fresh(c->hint_made_ns, now_ns, tunables())) {
+		p = bpf_task_from_pid(pid);
+		if (p) {
+			t = task_ctx_of(p);
+			if (t && is_vcpu(t) && may_run_on(p, cpu))
+				moved = take(p, t->slot, c->hint_slice_ns);
+			bpf_task_release(p);
+		}
+	}
+	count(moved ? CORUN_COUNT_yields_dispatched : CORUN_COUNT_yields_stale);
+	return moved;
+}
+
+/*
+ * The slot with the best claim among those with a task queued, leaving out
+ * @except and those that @c tried; -1 when there is none.
+ */
+static s32 best_slot(struct cpu_ctx *c, s32 except)
+{
+	s32 best = -1;
+	u32 slot;
+
+	bpf_for(slot, 0, nr_slots) {
+		u64 tried = c->tried[(slot / 64) % (CORUN_MAX_SLOTS / 64)];
+
+		if (slot == except || (tried & (1ULL << (slot % 64))) ||
+		    scx_bpf_dsq_nr_queued(CORUN_DSQ(slot)) <= 0)
+			continue;
+		if (best < 0 || corun_share_first(vm_of(slot), vm_of(best)))
+			best = slot;
+	}
+	return best;
+}
+
+/* Does @prev, whose slice is over, go on? Others that wait were looked at. */
+static bool keeps(struct cpu_ctx *c, struct task_ctx *t, u32 slot)
+{
+	s32 best = best_slot(c, slot);
+	struct task_struct *head;
+	bool has_head = false;
+	u64 head_vtime_ns = 0;
+
+	bpf_rcu_read_lock();
+	head = __COMPAT_scx_bpf_dsq_peek(CORUN_DSQ(slot));
+	if (head) {
+		has_head = true;
+		head_vtime_ns = BPF_CORE_READ(head, scx.dsq_vtime);
+	}
+	bpf_rcu_read_unlock();
+	return corun_share_keeps(vm_of(slot), &t->vcpu,
+				 best < 0 ? NULL : vm_of(best), has_head,
+				 head_vtime_ns);
+}
+
+/* Takes the first task that may run here from the VM with the best claim. */
+static bool take_best(struct cpu_ctx *c)
+{
+	u32 attempt;
+
+	bpf_for(attempt, 0, CORUN_MAX_SLOTS) {
+		s32 slot = best_slot(c, -1);
+
+		if (slot < 0)
+			return false;
+		if (scx_bpf_dsq_move_to_local(CORUN_DSQ(slot), 0)) {
+			count(CORUN_COUNT_dispatches);
+			return true;
+		}
+		/* All its tasks are bound to other pCPUs, or were just taken. */
+		c->tried[(slot / 64) % (CORUN_MAX_SLOTS / 64)] |=
+			1ULL << (slot % 64);
+	}
+	return false;
+}
+
+void BPF_STRUCT_OPS(corun_dispatch, s32 cpu, struct task_struct *prev)
+{
+	struct cpu_ctx *c = cpu_ctx_of(cpu);
+	struct task_ctx *t = NULL;
+	u64 now_ns = scx_bpf_now();
+	u32 slot = CORUN_HOST_SLOT;
+
+	if (!c)
+		c = &cpus[0];
+	c->kick_pending = 0;
+	__builtin_memset(c->tried, 0, sizeof(c->tried));
+	if (prev && (prev->scx.flags & SCX_TASK_QUEUED))
+		t = task_ctx_of(prev);
+	if (t) {
+		slot = slot_of(prev, t);
+		settle(t, slot, now_ns);
+	}
+	if (follow_hint(cpu, c, now_ns))
+		return;
+	if (t && keeps(c, t, slot)) {
+		count(CORUN_COUNT_keeps);
+		scx_bpf_task_set_slice(prev, tun.slice_ns);
+		c->running = t->vcpu;
+		c->run_start_ns = now_ns;
+		return;
+	}
+	if (!take_best(c) && t)
+		scx_bpf_task_set_slice(prev, tun.slice_ns);
+}
+
+void BPF_STRUCT_OPS(corun_running, struct task_struct *p)
+{
+	struct cpu_ctx *c = cpu_ctx_of(scx_bpf_task_cpu(p));
+	struct task_ctx *t = task_ctx_of(p);
+	u64 now_ns = scx_bpf_now();
+	struct corun_vm *vm;
+	u32 slot;
+
+	if (!t)
+		return;
+	slot = slot_of(p, t);
+	vm = vm_of(slot);
+	t->run_start_ns = now_ns;
+	vtime_now_ns = corun_later(vtime_now_ns, vm->vtime_ns);
+	vm->vcpu_vtime_now_ns =
+		corun_later(vm->vcpu_vtime_now_ns, t->vcpu.vtime_ns);
+	if (!c)
+		return;
+	c->kick_pending = 0;
+	c->running = t->vcpu;
+	c->running_slot = slot;
+	c->run_start_ns = now_ns;
+}
+
+void BPF_STRUCT_OPS(corun_stopping, struct task_struct *p, bool runnable)
+{
+	struct cpu_ctx *c = cpu_ctx_of(scx_bpf_task_cpu(p));
+	struct task_ctx *t = task_ctx_of(p);
+
+	if (c)
+		c->run_start_ns = 0;
+	if (!t)
+		return;
+	settle(t, slot_of(p, t), scx_bpf_now());
+	t->run_start_ns = 0;
+}
+
+void BPF_STRUCT_OPS(corun_set_weight, struct task_struct *p, u32 weight)
+{
+	struct task_ctx *t = task_ctx_of(p);
+
+	/* vCPUs of one VM are peers; the VM's weight is its cgroup's. */
+	if (t && !t->kvm)
+		t->vcpu.weight = weight;
+}
+
+s32 BPF_STRUCT_OPS(corun_init_task, struct task_struct *p,
+		   struct scx_init_task_args *args)
+{
+	struct task_ctx *t = bpf_task_storage_get(
+		&task_ctxs, p, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+
+	return t ? 0 : -ENOMEM;
+}
+
+void BPF_STRUCT_OPS(corun_enable, struct task_struct *p)
+{
+	struct task_ctx *t = task_ctx_of(p);
+
+	if (!t)
+		return;
+	t->vcpu.weight = p->scx.weight;
+	t->vcpu.vtime_ns = vm_of(slot_of(p, t))->vcpu_vtime_now_ns;
+}
+
+/* CPUs come and go: nothing here is laid out by what is online. */
+void BPF_STRUCT_OPS(corun_cpu_online, s32 cpu)
+{
+}
+
+void BPF_STRUCT_OPS(corun_cpu_offline, s32 cpu)
+{
+}
+
+s32 BPF_STRUCT_OPS_SLEEPABLE(corun_init)
+{
+	u32 slot;
+	s32 err;
+
+	bpf_for(slot, 0, CORUN_MAX_SLOTS) {
+		err = scx_bpf_create_dsq(CORUN_DSQ(slot), -1);
+		if (err)
+			return err;
+	}
+	vms[CORUN_HOST_SLOT].weight = CORUN_WEIGHT_DEFAULT;
+	return 0;
+}
+
+void BPF_STRUCT_OPS(corun_exit, struct scx_exit_info *ei)
+{
+	UEI_RECORD(uei, ei);
+}
+
+SCX_OPS_DEFINE(corun_ops, .select_cpu = (void *)corun_select_cpu,
+	       .enqueue = (void *)corun_enqueue,
+	       .dispatch = (void *)corun_dispatch,
+	       .yield = (void *)corun_yield, .running = (void *)corun_running,
+	       .stopping = (void *)corun_stopping,
+	       .set_weight = (void *)corun_set_weight,
+	       .init_task = (void *)corun_init_task,
+	       .enable = (void *)corun_enable,
+	       .cpu_online = (void *)corun_cpu_online,
+	       .cpu_offline = (void *)corun_cpu_offline,
+	       .init = (void *)corun_init, .exit = (void *)corun_exit,
+	       .timeout_ms = 30000, .name = "corun");

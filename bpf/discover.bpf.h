@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Finding VMs and vCPUs from KVM's own events, without the VMM's help.
+ *
+ * A vCPU's thread is the one that KVM loads it on: kvm_arch_vcpu_load() runs on
+ * every KVM_RUN and every time the thread is switched in, so VMs that run
+ * already when corun starts are found at their next switch.
+ */
+#ifndef CORUN_DISCOVER_BPF_H
+#define CORUN_DISCOVER_BPF_H
+
+#include "state.bpf.h"
+
+/* KVM is a module: its types come from the module's BTF, by field name. */
+struct kvm_vcpu___corun {
+	struct kvm *kvm;
+	int vcpu_id;
+	bool wants_to_run;
+} __attribute__((preserve_access_index));
+
+/* A free slot for @kvm, or the host's when all are taken. */
+static u32 claim_slot(u64 kvm, u32 tgid)
+{
+	u32 slot;
+
+	bpf_for(slot, 1, CORUN_MAX_SLOTS) {
+		struct vm_info *info = info_of(slot);
+		struct corun_vm *vm = vm_of(slot);
+
+		if (info->kvm || __sync_val_compare_and_swap(&info->kvm, 0, kvm))
+			continue;
+		info->tgid = tgid;
+		info->nr_vcpus = 0;
+		vm->vtime_ns = vtime_now_ns;
+		vm->used_ns = 0;
+		vm->vcpu_vtime_now_ns = 0;
+		vm->weight = CORUN_WEIGHT_DEFAULT;
+		if (slot >= nr_slots)
+			nr_slots = slot + 1;
+		count(CORUN_COUNT_vms_found);
+		return slot;
+	}
+	count(CORUN_COUNT_vms_untracked);
+	return CORUN_HOST_SLOT;
+}
+
+/* The slot of @kvm; two vCPUs that come at once agree on one. */
+static u32 slot_of_kvm(u64 kvm, u32 tgid)
+{
+	u32 *known = bpf_map_lookup_elem(&slot_by_kvm, &kvm);
+	u32 slot;
+
+	if (known)
+		return *known;
+	slot = claim_slot(kvm, tgid);
+	if (slot == CORUN_HOST_SLOT)
+		return slot;
+	if (bpf_map_update_elem(&slot_by_kvm, &kvm, &slot, BPF_NOEXIST)) {
+		__sync_lock_test_and_set(&info_of(slot)->kvm, 0);
+		known = bpf_map_lookup_elem(&slot_by_kvm, &kvm);
+		return known ? *known : CORUN_HOST_SLOT;
+	}
+	bpf_map_update_elem(&slot_by_tgid, &tgid, &slot, BPF_ANY);
+	return slot;
+}
+
+SEC("?fentry/kvm_arch_vcpu_load")
+int BPF_PROG(on_vcpu_load, struct kvm_vcpu___corun *vcpu)
+{
+	struct task_struct *p = bpf_get_current_task_btf();
+	u64 kvm = (u64)BPF_CORE_READ(vcpu, kvm);
+	struct task_ctx *t;
+	u32 slot;
+
+	/* vCPU ioctls load it too, on whatever thread the VMM uses. */
+	if (bpf_core_field_exists(vcpu->wants_to_run) &&
+	    !BPF_CORE_READ(vcpu, wants_to_run))
+		return 0;
+	t = bpf_task_storage_get(&task_ctxs, p, 0,
+				 BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!t || (t->kvm == kvm && is_vcpu(t)))
+		return 0;
+	slot = slot_of_kvm(kvm, p->tgid);
+	if (slot == CORUN_HOST_SLOT)
+		return 0;
+	t->slot = slot;
+	t->generation = info_of(slot)->generation;
+	t->vcpu_id = BPF_CORE_READ(vcpu, vcpu_id);
+	t->vcpu.weight = CORUN_WEIGHT_DEFAULT;
+	t->vcpu.vtime_ns = vm_of(slot)->vcpu_vtime_now_ns;
+	t->kvm = kvm;
+	__sync_fetch_and_add(&info_of(slot)->nr_vcpus, 1);
+	count(CORUN_COUNT_vcpus_found);
+	return 0;
+}
+
+SEC("?fentry/kvm_arch_destroy_vm")
+int BPF_PROG(on_destroy_vm, struct kvm *kvm_ptr)
+{
+	u64 kvm = (u64)kvm_ptr;
+	u32 *known = bpf_map_lookup_elem(&slot_by_kvm, &kvm);
+	struct vm_info *info;
+	u32 slot, tgid;
+
+	if (!known)
+		return 0;
+	slot = *known;
+	info = info_of(slot);
+	tgid = info->tgid;
+	bpf_map_delete_elem(&slot_by_kvm, &kvm);
+	bpf_map_delete_elem(&slot_by_tgid, &tgid);
+	/* Threads that still name this slot become host tasks from here on. */
+	__sync_fetch_and_add(&info->generation, 1);
+	__sync_lock_test_and_set(&info->kvm, 0);
+	count(CORUN_COUNT_vms_gone);
+	return 0;
+}
+
+#endif /* CORUN_DISCOVER_BPF_H */

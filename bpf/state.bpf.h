@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Everything the scheduler keeps: VMs, vCPUs, pCPUs, counters. */
+#ifndef CORUN_STATE_BPF_H
+#define CORUN_STATE_BPF_H
+
+#include "corun/share.h"
+#include "corun/types.h"
+#include "corun/yield.h"
+#include "counters.h"
+
+/* Slots of VMs; slot 0 is the host: all tasks that belong to no VM. */
+#define CORUN_MAX_SLOTS 256
+#define CORUN_HOST_SLOT 0
+/* pCPUs with state of their own; those beyond get no directed yields. */
+#define CORUN_MAX_CPUS 1024
+/* One DSQ a slot, ordered by the vtime of the vCPU within its VM. */
+#define CORUN_DSQ(slot) (0x1000ULL + (slot))
+
+/* What is known of the VM in a slot; read by user space. */
+struct vm_info {
+	/* Address of KVM's struct kvm: the VM's identity. 0: slot is free. */
+	u64 kvm;
+	/* Process of the VMM. */
+	u32 tgid;
+	/* Counts the VMs that had this slot, so that stale references show. */
+	u32 generation;
+	/* vCPU threads registered. */
+	u32 nr_vcpus;
+	u32 reserved;
+};
+
+/* Per task. */
+struct task_ctx {
+	struct corun_vcpu vcpu;
+	/* When it was last charged or began to run; 0: does not run. */
+	u64 run_start_ns;
+	/* Set for vCPU threads alone: their VM, its slot, generation and index. */
+	u64 kvm;
+	u32 slot;
+	u32 generation;
+	u32 vcpu_id;
+	u32 reserved;
+};
+
+/* Per pCPU. */
+struct cpu_ctx {
+	/* Directed yield: who is to run next here, since when, for how long. */
+	u64 hint_made_ns;
+	u64 hint_slice_ns;
+	/* Who runs: copies that a waking task on another pCPU compares with. */
+	struct corun_vcpu running;
+	u64 run_start_ns;
+	u32 running_slot;
+	u32 hint_pid;
+	/* A preempting kick is on its way; one at a time. */
+	u32 kick_pending;
+	u32 reserved;
+	/* Slots that had nothing for this pCPU in this dispatch. */
+	u64 tried[CORUN_MAX_SLOTS / 64];
+};
+
+const volatile struct corun_tunables tun = {
+	.slice_ns = 3000000,
+	.wakeup_gran_ns = 1000000,
+	.sleeper_credit_ns = 3000000,
+	.hint_max_age_ns = 6000000,
+	.yield_min_slice_ns = 100000,
+};
+const volatile u32 nr_cpu_ids = 1;
+/* Directed yields are honoured; off: accepted by nobody, as other schedulers do. */
+const volatile bool directed_yield = true;
+
+#define CORUN_COUNTER_STRING(name) #name,
+const char counter_names[CORUN_COUNTER_NR][CORUN_COUNTER_NAME_LEN] = {
+	CORUN_COUNTERS(CORUN_COUNTER_STRING)
+};
+
+struct corun_vm vms[CORUN_MAX_SLOTS];
+struct vm_info vm_infos[CORUN_MAX_SLOTS];
+struct cpu_ctx cpus[CORUN_MAX_CPUS];
+/* Slots ever used: bounds the search. The host's is always one. */
+u32 nr_slots = 1;
+/* vtime of the VM that was picked last. */
+u64 vtime_now_ns;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, CORUN_COUNTER_NR);
+	__type(key, u32);
+	__type(value, u64);
+} counters SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct task_ctx);
+} task_ctxs SEC(".maps");
+
+/* struct kvm * -> slot */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, CORUN_MAX_SLOTS);
+	__type(key, u64);
+	__type(value, u32);
+} slot_by_kvm SEC(".maps");
+
+/* Process of a VMM -> slot, for its threads that are no vCPUs. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, CORUN_MAX_SLOTS);
+	__type(key, u32);
+	__type(value, u32);
+} slot_by_tgid SEC(".maps");
+
+static __always_inline void count(u32 counter)
+{
+	u64 *value = bpf_map_lookup_elem(&counters, &counter);
+
+	if (value)
+		(*value)++;
+}
+
+static __always_inline struct task_ctx *task_ctx_of(struct task_struct *p)
+{
+	return bpf_task_storage_get(&task_ctxs, p, 0, 0);
+}
+
+static __always_inline struct corun_vm *vm_of(u32 slot)
+{
+	return &vms[slot & (CORUN_MAX_SLOTS - 1)];
+}
+
+static __always_inline struct vm_info *info_of(u32 slot)
+{
+	return &vm_infos[slot & (CORUN_MAX_SLOTS - 1)];
+}
+
+static __always_inline struct cpu_ctx *cpu_ctx_of(s32 cpu)
+{
+	if (cpu < 0 || cpu >= CORUN_MAX_CPUS)
+		return NULL;
+	return &cpus[cpu & (CORUN_MAX_CPUS - 1)];
+}
+
+/* The tunables as the pure policy takes them. */
+static __always_inline const struct corun_tunables *tunables(void)
+{
+	return (const struct corun_tunables *)&tun;
+}
+
+/* True while a registered vCPU's VM is the one that it registered with. */
+static __always_inline bool is_vcpu(const struct task_ctx *t)
+{
+	return t->kvm && info_of(t->slot)->generation == t->generation;
+}
+
+#endif /* CORUN_STATE_BPF_H */

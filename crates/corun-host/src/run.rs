@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! `corun run`: checks the host, loads the scheduler, reports, leaves cleanly.
+
+mod report;
+
+use crate::options::RunOptions;
+use crate::sched::{KernelExit, Scheduler};
+use crate::vms::Vm;
+use crate::{host_info, preflight};
+use anyhow::{Result, bail};
+use report::Reporter;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// How often weights, VMs and the kernel's verdict are looked at.
+const POLL: Duration = Duration::from_millis(200);
+/// How often names and weights are read again from /proc and cgroups.
+const REFRESH: Duration = Duration::from_secs(1);
+
+/// Runs the scheduler in the foreground until `stop` is set or the kernel ends it.
+pub fn run(options: &RunOptions, stop: &AtomicBool) -> Result<()> {
+    let tunables = options.tunables()?;
+    let reporter = Reporter::new(options.json);
+    reporter.host(&host_info::kernel_release(), &preflight::features())?;
+    preflight::check(&options.ignored_hazards)?;
+    loop {
+        let mut scheduler = Scheduler::load(&tunables, options.directed_yield)?;
+        reporter.scheduling(options, &tunables)?;
+        match serve(&mut scheduler, options, &reporter, stop)? {
+            End::Stopped => {
+                reporter.stats(&scheduler.counters()?)?;
+                scheduler.unload();
+                return reporter.left();
+            }
+            End::KvmArrived => reporter.kvm_arrived()?,
+            End::Kernel(exit) => {
+                bail!(
+                    "the kernel ended the scheduler: {}: {}; its own scheduler is back",
+                    exit.reason,
+                    exit.message
+                )
+            }
+        }
+    }
+}
+
+/// Why one load of the scheduler ended.
+enum End {
+    Stopped,
+    KvmArrived,
+    Kernel(KernelExit),
+}
+
+fn serve(
+    scheduler: &mut Scheduler,
+    options: &RunOptions,
+    reporter: &Reporter,
+    stop: &AtomicBool,
+) -> Result<End> {
+    let mut known = BTreeMap::new();
+    let mut refreshed: Option<Instant> = None;
+    let mut reported = Instant::now();
+    loop {
+        if let Some(exit) = scheduler.kernel_exit() {
+            return Ok(End::Kernel(exit));
+        }
+        if stop.load(Ordering::Relaxed) {
+            return Ok(End::Stopped);
+        }
+        if !scheduler.discovers && host_info::kvm_has_btf() {
+            return Ok(End::KvmArrived);
+        }
+        if refreshed.is_none_or(|at| at.elapsed() >= REFRESH) {
+            let vms = scheduler.vms();
+            scheduler.set_weights(&vms);
+            tell_changes(reporter, &mut known, vms)?;
+            refreshed = Some(Instant::now());
+        }
+        if options.stats.is_some_and(|every| reported.elapsed() >= every) {
+            reporter.stats(&scheduler.counters()?)?;
+            reported = Instant::now();
+        }
+        std::thread::sleep(POLL);
+    }
+}
+
+/// Reports VMs that came, changed or went since the last look.
+fn tell_changes(
+    reporter: &Reporter,
+    known: &mut BTreeMap<(usize, u32), Vm>,
+    now: Vec<Vm>,
+) -> Result<()> {
+    let now: BTreeMap<_, _> = now.into_iter().map(|vm| ((vm.slot, vm.generation), vm)).collect();
+    for (key, vm) in known.iter() {
+        if !now.contains_key(key) {
+            reporter.vm("gone", vm)?;
+        }
+    }
+    for (key, vm) in &now {
+        match known.get(key) {
+            None => reporter.vm("found", vm)?,
+            Some(old) if (old.weight, old.vcpus) != (vm.weight, vm.vcpus) => {
+                reporter.vm("changed", vm)?;
+            }
+            Some(_) => {}
+        }
+    }
+    *known = now;
+    Ok(())
+}

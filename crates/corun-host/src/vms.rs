@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What a VM is to an operator: its name and its weight.
+
+use crate::text::first_line;
+use serde::Serialize;
+use std::path::Path;
+
+/// Weight of a cgroup that says nothing else (kernel: `CGROUP_WEIGHT_DFL`).
+const DEFAULT_WEIGHT: u32 = 100;
+
+/// A VM that the scheduler found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Vm {
+    /// Slot in the scheduler's table.
+    pub(crate) slot: usize,
+    /// Counts the VMs that this slot had.
+    pub(crate) generation: u32,
+    /// Name from the VMM's command line, else `pid-<VMM's pid>`.
+    pub(crate) name: String,
+    /// Process of the VMM.
+    pub(crate) pid: u32,
+    /// vCPU threads seen so far.
+    pub(crate) vcpus: u32,
+    /// cgroup v2 cpu.weight.
+    pub(crate) weight: u32,
+    /// CPU time used by all its threads since it was found. Nanoseconds.
+    pub(crate) used_ns: u64,
+}
+
+/// The VM's name as its VMM was told: QEMU's `-name guest=NAME,...` or `-name NAME`.
+pub(crate) fn name_of(pid: u32) -> String {
+    std::fs::read(format!("/proc/{pid}/cmdline"))
+        .ok()
+        .and_then(|bytes| name_from_cmdline(&bytes))
+        .unwrap_or_else(|| format!("pid-{pid}"))
+}
+
+fn name_from_cmdline(cmdline: &[u8]) -> Option<String> {
+    let args: Vec<String> =
+        cmdline.split(|b| *b == 0).map(|a| String::from_utf8_lossy(a).into_owned()).collect();
+    let at = args.iter().position(|a| a == "-name" || a == "--name")?;
+    let value = args.get(at + 1)?;
+    let name = value
+        .split(',')
+        .find_map(|part| part.strip_prefix("guest="))
+        .or_else(|| value.split(',').next())?;
+    (!name.is_empty()).then(|| name.to_owned())
+}
+
+/// The weight of the VM's cgroup; 100 where there is none.
+pub(crate) fn weight_of(pid: u32) -> u32 {
+    let Some(line) = unified_cgroup(pid) else { return DEFAULT_WEIGHT };
+    let group = vm_cgroup(&line);
+    first_line(Path::new("/sys/fs/cgroup").join(group.trim_start_matches('/')).join("cpu.weight"))
+        .and_then(|w| w.parse().ok())
+        .unwrap_or(DEFAULT_WEIGHT)
+}
+
+fn unified_cgroup(pid: u32) -> Option<String> {
+    std::fs::read_to_string(format!("/proc/{pid}/cgroup"))
+        .ok()?
+        .lines()
+        .find_map(|line| line.strip_prefix("0::").map(str::to_owned))
+}
+
+/// The cgroup that stands for the whole VM: libvirt puts the threads of one VM
+/// into children (`libvirt/emulator`, `libvirt/vcpu0`) whose weights only divide
+/// what the VM has.
+fn vm_cgroup(path: &str) -> &str {
+    let mut group = path;
+    loop {
+        let (parent, last) = match group.rsplit_once('/') {
+            Some((parent, last)) if !parent.is_empty() => (parent, last),
+            _ => return group,
+        };
+        let is_vcpu = last.strip_prefix("vcpu").is_some_and(|n| n.parse::<u32>().is_ok());
+        if !(is_vcpu || last == "emulator" || last == "libvirt" || last.starts_with("iothread")) {
+            return group;
+        }
+        group = parent;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn qemu_names_in_both_forms() {
+        let cmdline = b"qemu-system-x86_64\0-name\0guest=web-1,debug-threads=on\0-m\0192\0";
+        assert_eq!(name_from_cmdline(cmdline).as_deref(), Some("web-1"));
+        assert_eq!(name_from_cmdline(b"qemu\0-name\0db\0").as_deref(), Some("db"));
+        assert_eq!(name_from_cmdline(b"qemu\0-m\0192\0"), None);
+        assert_eq!(name_from_cmdline(b"qemu\0-name\0"), None);
+    }
+
+    #[test]
+    fn libvirts_inner_groups_are_not_the_vm() {
+        let scope = "/machine.slice/machine-qemu\\x2d1\\x2dweb.scope";
+        assert_eq!(vm_cgroup(&format!("{scope}/libvirt/emulator")), scope);
+        assert_eq!(vm_cgroup(&format!("{scope}/libvirt/vcpu12")), scope);
+        assert_eq!(vm_cgroup("/corun-lab/a"), "/corun-lab/a");
+        assert_eq!(vm_cgroup("/"), "/");
+    }
+
+    #[test]
+    fn a_process_without_a_name_is_told_by_pid() {
+        assert_eq!(name_of(u32::MAX), format!("pid-{}", u32::MAX));
+        assert_eq!(weight_of(u32::MAX), 100);
+    }
+}

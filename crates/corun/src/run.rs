@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! `corun run`.
+
+use anyhow::Result;
+use corun_host::{RunOptions, preflight};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// Loads corun's sched_ext scheduler on this host and stays in the foreground.
+///
+/// VMs are discovered from KVM's own events, whatever the VMM, and share the
+/// host by the cpu.weight of their cgroup, however many vCPUs they have. A vCPU
+/// that spins gives way to the one that KVM asks for. Ctrl-C gives the host back
+/// to the kernel's own scheduler; so does kill -9.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Longest time a task runs before others are considered, in microseconds
+    #[arg(long, value_name = "US", default_value_t = 3000)]
+    slice_us: u64,
+    /// Factor for every time constant; for emulated hosts, where switches cost
+    /// more (`corun lab run` sets it)
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
+    time_scale: f64,
+    /// Refuse KVM's directed yields, as other sched_ext schedulers do (for comparison)
+    #[arg(long)]
+    no_directed_yield: bool,
+    /// Print counters every SEC seconds
+    #[arg(long, value_name = "SEC")]
+    stats: Option<f64>,
+    /// Print one JSON object per line
+    #[arg(long)]
+    json: bool,
+    /// Load although this hazard was found
+    #[arg(long = "ignore-hazard", value_name = "NAME", value_parser = preflight::HAZARDS)]
+    ignored_hazards: Vec<String>,
+}
+
+pub(crate) fn run(args: &Args, stop: &AtomicBool) -> Result<()> {
+    let stats = args.stats.map(Duration::try_from_secs_f64).transpose()?;
+    let options = RunOptions {
+        slice: Duration::from_micros(args.slice_us),
+        time_scale: args.time_scale,
+        directed_yield: !args.no_directed_yield,
+        stats,
+        json: args.json,
+        ignored_hazards: args.ignored_hazards.clone(),
+    };
+    corun_host::run::run(&options, stop)
+}

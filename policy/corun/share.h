@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Fair share by VM.
+ *
+ * Two levels of virtual time. The upper one divides the host between VMs by
+ * weight, whatever their number of vCPUs; the lower one divides a VM's time
+ * between its vCPUs. A party is charged when it stops running, for what it ran,
+ * so two pCPUs that choose at about the same time choose the same VM: siblings
+ * tend to run together (a relaxed gang), and a VM can be ahead by at most one
+ * slice a pCPU.
+ */
+#ifndef CORUN_SHARE_H
+#define CORUN_SHARE_H
+
+#include "types.h"
+
+/* @weight, forced into its range; 0 (not known yet) means the default. */
+CORUN_INLINE u32 corun_share_weight(u32 weight)
+{
+	if (!weight)
+		return CORUN_WEIGHT_DEFAULT;
+	return weight > CORUN_WEIGHT_MAX ? CORUN_WEIGHT_MAX : weight;
+}
+
+/* CPU time @delta_ns as vtime of a party of @weight. */
+CORUN_INLINE u64 corun_share_vtime(u64 delta_ns, u32 weight)
+{
+	return delta_ns * CORUN_WEIGHT_DEFAULT / corun_share_weight(weight);
+}
+
+/*
+ * Charges @delta_ns of CPU time to a vCPU. Its VM is charged by the caller with
+ * corun_share_vtime(), atomically where several pCPUs do it at once.
+ */
+CORUN_INLINE void corun_share_charge_vcpu(struct corun_vcpu *vcpu, u64 delta_ns)
+{
+	vcpu->vtime_ns += corun_share_vtime(delta_ns, vcpu->weight);
+	vcpu->used_ns += delta_ns;
+}
+
+/*
+ * A party becomes runnable: it keeps what it is behind, but no more than the
+ * credit of a sleeper. @now_ns is the vtime of the party that runs now.
+ */
+CORUN_INLINE u64 corun_share_wake(u64 vtime_ns, u64 now_ns,
+				  const struct corun_tunables *tun)
+{
+	return corun_later(vtime_ns, now_ns - tun->sleeper_credit_ns);
+}
+
+/* True when VM @a has the better claim to a pCPU than VM @b. */
+CORUN_INLINE bool corun_share_first(const struct corun_vm *a,
+				    const struct corun_vm *b)
+{
+	return corun_before(a->vtime_ns, b->vtime_ns);
+}
+
+/*
+ * Does a waking vCPU preempt the running one? @ran_ns is what the running one
+ * has not been charged for yet. Within one VM the lower level decides.
+ */
+CORUN_INLINE bool corun_share_preempts(const struct corun_vm *waking_vm,
+				       const struct corun_vcpu *waking,
+				       const struct corun_vm *running_vm,
+				       const struct corun_vcpu *running,
+				       bool same_vm, u64 ran_ns,
+				       const struct corun_tunables *tun)
+{
+	u64 wake_vtime, run_vtime;
+
+	if (same_vm) {
+		wake_vtime = waking->vtime_ns;
+		run_vtime = running->vtime_ns +
+			    corun_share_vtime(ran_ns, running->weight);
+	} else {
+		wake_vtime = waking_vm->vtime_ns;
+		run_vtime = running_vm->vtime_ns +
+			    corun_share_vtime(ran_ns, running_vm->weight);
+	}
+	return corun_before(wake_vtime + tun->wakeup_gran_ns, run_vtime);
+}
+
+/*
+ * Does the vCPU whose slice ended go on? @vm is its VM, @best the best other
+ * VM with a vCPU waiting (NULL: none), @head_vtime_ns the vtime of the first
+ * waiting sibling (@has_head: there is one).
+ */
+CORUN_INLINE bool corun_share_keeps(const struct corun_vm *vm,
+				    const struct corun_vcpu *vcpu,
+				    const struct corun_vm *best, bool has_head,
+				    u64 head_vtime_ns)
+{
+	if (best && corun_share_first(best, vm))
+		return false;
+	return !has_head || !corun_before(head_vtime_ns, vcpu->vtime_ns);
+}
+
+#endif /* CORUN_SHARE_H */

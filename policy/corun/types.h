@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Types of the policy: what a VM, a vCPU and a host are to a decision.
+ *
+ * Every header of this folder is pure: explicit state in, decision out. No
+ * maps, kfuncs, globals, floating point, allocation or clocks. The same text is
+ * compiled into the BPF scheduler, the simulator and the native unit tests.
+ *
+ * "vtime" is CPU time divided by weight, in nanoseconds at the default weight
+ * (CORUN_WEIGHT_DEFAULT). It wraps; compare it with corun_before() alone.
+ */
+#ifndef CORUN_TYPES_H
+#define CORUN_TYPES_H
+
+#ifdef __bpf__
+/* vmlinux.h, included before, has the fixed-width types. */
+#else
+#include <stdbool.h>
+#include <stdint.h>
+typedef uint8_t u8;
+typedef uint32_t u32;
+typedef uint64_t u64;
+typedef int32_t s32;
+typedef int64_t s64;
+#endif
+
+#define CORUN_INLINE static inline __attribute__((always_inline))
+
+/* cgroup v2's cpu.weight: range and default (kernel: CGROUP_WEIGHT_*). */
+#define CORUN_WEIGHT_MIN 1
+#define CORUN_WEIGHT_DEFAULT 100
+#define CORUN_WEIGHT_MAX 10000
+
+/*
+ * Tunables. All times are nanoseconds of the host's clock. In the lab each is
+ * multiplied by the time scale before it gets here.
+ */
+struct corun_tunables {
+	/*
+	 * Longest time that a task runs before others are considered.
+	 * Default 3 ms, range 100 us to 1 s: EEVDF's base slice on an 8-CPU host
+	 * is 2.8 ms, and an A/B comparison wants equal slices.
+	 */
+	u64 slice_ns;
+	/*
+	 * A waking task preempts a running one only when it is behind by more
+	 * than this, in vtime. Default 1 ms, range 0 to slice_ns: lower switches
+	 * more often for less wake-up latency.
+	 */
+	u64 wakeup_gran_ns;
+	/*
+	 * How far behind the running ones a VM or a vCPU that slept may start.
+	 * Default slice_ns, range 0 to 1 s: the credit of a sleeper, and so the
+	 * most that halting can win over burning.
+	 */
+	u64 sleeper_credit_ns;
+	/*
+	 * A directed-yield hint older than this is ignored: what the spinner
+	 * waited for has passed. Default 2 * slice_ns.
+	 */
+	u64 hint_max_age_ns;
+	/*
+	 * Shortest slice of a vCPU that runs on a spinner's donated time. Default
+	 * 100 us (the micro-slice of the micro-sliced cores paper), range 0 to
+	 * slice_ns.
+	 */
+	u64 yield_min_slice_ns;
+};
+
+/* A scheduling party: one VM, or (slot 0) all tasks that belong to no VM. */
+struct corun_vm {
+	/* CPU time used over weight; the VM with the least runs next. */
+	u64 vtime_ns;
+	/* CPU time used, for reports. */
+	u64 used_ns;
+	/* vtime of the vCPU that was picked last; where a sleeper starts. */
+	u64 vcpu_vtime_now_ns;
+	/* CORUN_WEIGHT_MIN to CORUN_WEIGHT_MAX. */
+	u32 weight;
+	/* Padding that both sides of the FFI know of. */
+	u32 reserved;
+};
+
+/* One vCPU, or another thread of the host. */
+struct corun_vcpu {
+	/* CPU time used over weight, within its VM. */
+	u64 vtime_ns;
+	/* CPU time used, for reports. */
+	u64 used_ns;
+	/* Weight within its VM: nice levels of host tasks; vCPUs have the default. */
+	u32 weight;
+	u32 reserved;
+};
+
+/* True when vtime @a is before vtime @b, also across a wrap. */
+CORUN_INLINE bool corun_before(u64 a, u64 b)
+{
+	return (s64)(a - b) < 0;
+}
+
+/* The later of two vtimes. */
+CORUN_INLINE u64 corun_later(u64 a, u64 b)
+{
+	return corun_before(a, b) ? b : a;
+}
+
+#endif /* CORUN_TYPES_H */

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Directed yields: KVM found that vCPU "from" waits and asks that vCPU "to"
+ * runs instead (kvm_sched_yield() and kvm_vcpu_on_spin() through yield_to()).
+ *
+ * After Debooster (seed 002): no fairness check may veto, because both belong to
+ * one VM and its account pays. What can refuse is only what the kernel cannot
+ * do, and each reason has a name.
+ */
+#ifndef CORUN_YIELD_H
+#define CORUN_YIELD_H
+
+#include "types.h"
+
+/* What becomes of a directed yield. Stable: counters and traces carry it. */
+enum corun_yield_verdict {
+	/* "to" runs next on the spinner's pCPU. */
+	CORUN_YIELD_HONOUR = 0,
+	/* Not directed: sched_yield() of a host task. */
+	CORUN_YIELD_UNDIRECTED = 1,
+	/* "from" or "to" is no vCPU that we know, or they are of two VMs. */
+	CORUN_YIELD_STRANGER = 2,
+	/* "to" may not run on the spinner's pCPU (affinity, migration disabled). */
+	CORUN_YIELD_AFFINITY = 3,
+};
+
+/* All that the decision looks at. */
+struct corun_yield_input {
+	/* There is a "to". */
+	bool directed;
+	/* Both are vCPUs of one VM. */
+	bool same_vm;
+	/* "to" may run on the pCPU of "from". */
+	bool allowed_here;
+};
+
+/* Decides a yield. */
+CORUN_INLINE enum corun_yield_verdict
+corun_yield_decide(const struct corun_yield_input *in)
+{
+	if (!in->directed)
+		return CORUN_YIELD_UNDIRECTED;
+	if (!in->same_vm)
+		return CORUN_YIELD_STRANGER;
+	if (!in->allowed_here)
+		return CORUN_YIELD_AFFINITY;
+	return CORUN_YIELD_HONOUR;
+}
+
+/*
+ * Slice of the vCPU that runs in the spinner's place: what the spinner had
+ * left, so that the VM as a whole keeps its turn's end, but enough to get out of
+ * a critical section.
+ */
+CORUN_INLINE u64 corun_yield_slice(u64 left_ns,
+				   const struct corun_tunables *tun)
+{
+	if (left_ns < tun->yield_min_slice_ns)
+		return tun->yield_min_slice_ns;
+	return left_ns > tun->slice_ns ? tun->slice_ns : left_ns;
+}
+
+/*
+ * Is a hint left @made_ns still worth following at @now_ns? Dispatch is skipped
+ * while the pCPU's local queue holds something, so hints go stale.
+ */
+CORUN_INLINE bool corun_yield_hint_fresh(u64 made_ns, u64 now_ns,
+					 const struct corun_tunables *tun)
+{
+	return now_ns - made_ns <= tun->hint_max_age_ns;
+}
+
+#endif /* CORUN_YIELD_H */
