@@ -2,7 +2,9 @@
 //! The lab: builds and boots an emulated KVM host, runs cases in it, and
 //! reports their results.
 
+pub mod boot;
 pub mod case;
+pub mod driver;
 pub mod image;
 pub mod packages;
 pub mod paths;

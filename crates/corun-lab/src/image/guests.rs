@@ -72,10 +72,9 @@ pub(super) fn add_busybox(archive: &mut Archive, loader: &Loader) -> Result<(), 
     Ok(())
 }
 
-const APPLETS: &str = "[ ash awk basename cat chmod chrt clear cp cttyhack cut date dd df dirname \
-    dmesg du echo env expr false find free grep gunzip gzip head hexdump hostname id ifconfig \
-    insmod ip kill killall less ln ls lsmod lspci md5sum mkdir mkfifo mknod mktemp modprobe more \
-    mount mv nice nproc od pgrep pidof ping pkill poweroff printf ps pwd readlink realpath renice \
-    reset rm rmdir rmmod sed seq setsid sh sha256sum sleep sort stat stty sync sysctl tail tar \
-    taskset tee test time timeout top touch tr true tty umount uname uniq uptime usleep vi watch \
-    wc which xargs yes zcat";
+const APPLETS: &str = "[ ash awk basename cat chmod clear cp cttyhack cut date dd df dirname dmesg \
+    du echo env expr false find free grep gunzip gzip head hexdump hostname id ifconfig insmod ip \
+    kill killall less ln ls lsmod md5sum mkdir mkfifo mknod mktemp modprobe more mount mv nproc od \
+    pidof ping poweroff printf ps pwd readlink realpath renice reset rm rmdir rmmod sed seq setsid \
+    sh sha256sum sleep sort stat stty sync sysctl tail tar taskset tee test time timeout top touch \
+    tr true tty umount uname uniq uptime usleep vi watch wc which xargs yes zcat";

@@ -16,4 +16,5 @@ mod layer;
 
 pub use builder::{Builder, Image, ImageSpec};
 pub use error::ImageError;
+pub(crate) use files::Loader;
 pub use layer::RunLayer;

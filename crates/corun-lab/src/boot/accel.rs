@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What runs L1's instructions.
+
+use super::BootError;
+use std::fmt;
+use std::fs::{self, File};
+use std::str::FromStr;
+
+/// How L1 is run on this machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Accel {
+    /// Emulation; works on any machine.
+    #[default]
+    Tcg,
+    /// Hardware virtualization; the machine must allow nesting.
+    Kvm,
+}
+
+impl Accel {
+    /// QEMU's options.
+    pub(super) fn args(self) -> [&'static str; 4] {
+        match self {
+            Self::Tcg => ["-accel", "tcg,thread=multi", "-cpu", "max"],
+            Self::Kvm => ["-accel", "kvm", "-cpu", "host"],
+        }
+    }
+
+    /// Whether this machine can do it.
+    pub fn check(self) -> Result<(), BootError> {
+        if self == Self::Tcg {
+            return Ok(());
+        }
+        let device = File::options().read(true).write(true).open("/dev/kvm");
+        device.map_err(|e| BootError::NoKvm {
+            why: format!("/dev/kvm cannot be opened: {e}"),
+            next: "load kvm_intel or kvm_amd, and join the group kvm",
+        })?;
+        let nested = ["kvm_intel", "kvm_amd"].iter().any(|module| {
+            let path = format!("/sys/module/{module}/parameters/nested");
+            fs::read_to_string(path).is_ok_and(|v| matches!(v.trim(), "Y" | "1"))
+        });
+        nested.then_some(()).ok_or_else(|| BootError::NoKvm {
+            why: "KVM on this machine does not allow nested virtualization".to_owned(),
+            next: "load kvm_intel or kvm_amd with nested=1",
+        })
+    }
+}
+
+impl fmt::Display for Accel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Tcg => "tcg",
+            Self::Kvm => "kvm",
+        })
+    }
+}
+
+impl FromStr for Accel {
+    type Err = String;
+
+    fn from_str(s: &str) -> Result<Self, String> {
+        match s {
+            "tcg" => Ok(Self::Tcg),
+            "kvm" => Ok(Self::Kvm),
+            other => Err(format!("{other:?} is no accelerator: tcg or kvm")),
+        }
+    }
+}
