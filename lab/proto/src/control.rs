@@ -17,6 +17,25 @@ pub enum Report {
         kernel: String,
         /// Online pCPUs of L1.
         pcpus: u32,
+        /// Version line of the QEMU that runs the guests.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        qemu: Option<String>,
+        /// KVM's module parameter `halt_poll_ns` in L1.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        halt_poll_ns: Option<u64>,
+    },
+    /// A guest is up.
+    GuestReady {
+        /// Its name.
+        guest: String,
+        /// Its `uname -r`.
+        kernel: String,
+        /// Its online vCPUs.
+        vcpus: u32,
+        /// Paravirtual features that it sees.
+        pv_features: Vec<String>,
+        /// From QEMU's start to the agent's first word, on L1's clock.
+        boot_ns: u64,
     },
     /// For the progress display; carries no result.
     Progress {
@@ -38,6 +57,12 @@ pub enum Report {
     WindowEnd {
         /// Number of the window.
         window: u32,
+    },
+    /// Something that a reader of the results should know, for example a
+    /// kernel warning in L1; the case goes on.
+    Warning {
+        /// What was seen.
+        text: String,
     },
     /// One window that was kept.
     Sample(Box<Sample>),
@@ -76,6 +101,9 @@ pub struct Calibration {
     pub factor: f64,
     /// `base_slice_ns` set for the kernel's scheduler, and corun's slice.
     pub slice_ns: u64,
+    /// `base_slice_ns` as the kernel had chosen it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel_slice_ns: Option<u64>,
 }
 
 /// One measured window.
@@ -93,6 +121,16 @@ pub struct Sample {
     pub repeat: u32,
     /// Time scale factor in force.
     pub factor: f64,
+    /// True when the runner refused the window each time it was measured: it
+    /// is the last try, measured on a disturbed machine.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub disturbed: bool,
+    /// How often the window was measured again before this.
+    #[serde(default)]
+    pub redone: u32,
+    /// Time between the first and the last measured guest's start of its window.
+    #[serde(default)]
+    pub start_spread_ns: u64,
     /// What each measured guest reported, by guest name.
     pub guests: BTreeMap<String, RunResult>,
     /// Length of the window on L1's monotonic clock.
@@ -105,6 +143,11 @@ pub struct Sample {
     /// fate (`yield.*`), KVM's debugfs counters (`kvm.*`), the scheduler's own
     /// (`corun.*`).
     pub counters: BTreeMap<String, u64>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde's signature.
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 /// Runner (L0) to driver (L1).

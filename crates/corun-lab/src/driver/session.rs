@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What a boot's driver holds: guests, channels, counters.
+
+use super::agents::{Agents, Arrival, What};
+use super::control::Control;
+use super::counters::CounterSource;
+use super::error::{Context, DriverError, Result};
+use super::qemu::{self, Places, Vmm};
+use corun_lab_proto::agent::{Command, Event};
+use corun_lab_proto::control::Report;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// How often a wait looks for an order to abort.
+const ABORT_POLL: Duration = Duration::from_millis(250);
+
+/// A boot in progress.
+pub(super) struct Session {
+    pub(super) control: Control,
+    pub(super) agents: Agents,
+    pub(super) counters: Box<dyn CounterSource>,
+    /// Process of each guest's VMM.
+    pub(super) pids: BTreeMap<String, u32>,
+    /// The VMMs themselves; empty in tests, where guests are made of threads.
+    pub(super) vmms: BTreeMap<String, Vmm>,
+    pub(super) places: Places,
+    pub(super) next_window: u32,
+}
+
+impl Session {
+    /// A session without guests.
+    pub(super) fn new(control: Control, counters: Box<dyn CounterSource>, places: Places) -> Self {
+        Self {
+            control,
+            agents: Agents::new(),
+            counters,
+            pids: BTreeMap::new(),
+            vmms: BTreeMap::new(),
+            places,
+            next_window: 0,
+        }
+    }
+
+    /// Sends a report to the runner.
+    pub(super) fn report(&mut self, report: &Report) -> Result<()> {
+        self.control.send(report)
+    }
+
+    /// Sends `command` to `guest`.
+    pub(super) fn send(&mut self, guest: &str, command: &Command) -> Result<()> {
+        match self.agents.send(guest, command) {
+            Ok(()) => Ok(()),
+            Err(e) => Err(self.suspect(guest, &format!("does not take commands: {e}"))),
+        }
+    }
+
+    /// The next event of any guest. A guest's own failure is an error; so is
+    /// silence of `awaited` until `deadline` while `doing` something.
+    pub(super) fn next_event(
+        &self,
+        deadline: Instant,
+        awaited: &str,
+        doing: &str,
+    ) -> Result<(String, Instant, Event)> {
+        match self.next_until(deadline)? {
+            Some(arrival) => Ok(arrival),
+            None => Err(self.suspect(awaited, &format!("is silent while {doing}"))),
+        }
+    }
+
+    /// The same without a claim to hear anything: `None` at `deadline`.
+    pub(super) fn next_until(&self, deadline: Instant) -> Result<Option<(String, Instant, Event)>> {
+        loop {
+            if self.control.aborted() {
+                return Err(DriverError::Aborted);
+            }
+            let poll = deadline.min(Instant::now() + ABORT_POLL);
+            match self.agents.next(poll) {
+                Some(arrival) => return self.judge(arrival).map(Some),
+                None if Instant::now() >= deadline => return Ok(None),
+                None => {}
+            }
+        }
+    }
+
+    fn judge(&self, arrival: Arrival) -> Result<(String, Instant, Event)> {
+        let Arrival { guest, at, what } = arrival;
+        match what {
+            What::Event(Event::Failed { message, .. }) => {
+                Err(DriverError::Own(format!("guest {guest}: {message}")))
+            }
+            What::Event(event) => Ok((guest, at, event)),
+            What::Closed => Err(self.suspect(&guest, "is gone: its VMM closed the channel")),
+            What::Garbage(line) => Err(DriverError::Own(format!("guest {guest}: {line}"))),
+        }
+    }
+
+    /// An error that names `guest` and shows the end of its serial log.
+    pub(super) fn suspect(&self, guest: &str, what: &str) -> DriverError {
+        let log = qemu::tail(&self.places.log(guest), 15);
+        DriverError::EmulatorSuspect(format!(
+            "guest {guest} {what}; end of its serial log:\n{log}"
+        ))
+    }
+
+    /// CPU time of each VM so far. Nanoseconds.
+    pub(super) fn cpu_times(&self) -> Result<BTreeMap<String, u64>> {
+        let read = |(name, pid): (&String, &u32)| {
+            let time = super::procfs::cpu_time_ns(*pid);
+            let time = time.doing(|| format!("read the CPU time of guest {name}"))?;
+            Ok((name.clone(), time))
+        };
+        self.pids.iter().map(read).collect()
+    }
+
+    /// Ends all VMMs.
+    pub(super) fn stop_guests(&mut self) {
+        self.vmms.clear();
+        self.pids.clear();
+    }
+}
