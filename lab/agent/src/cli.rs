@@ -28,16 +28,16 @@ struct Args {
     #[arg(long)]
     stdio: bool,
     /// Worker threads [default: one per CPU]
-    #[arg(long, requires = "run")]
+    #[arg(long, conflicts_with_all = ["list", "stdio"])]
     threads: Option<u32>,
     /// Run this long before anything counts, in milliseconds
-    #[arg(long, requires = "run", default_value_t = 500)]
+    #[arg(long, conflicts_with_all = ["list", "stdio"], default_value_t = 500)]
     warmup_ms: u64,
     /// Length of the measured window, in milliseconds
-    #[arg(long, requires = "run", default_value_t = 2000)]
+    #[arg(long, conflicts_with_all = ["list", "stdio"], default_value_t = 2000)]
     measure_ms: u64,
     /// A parameter of the workload; may be given several times
-    #[arg(long, requires = "run", value_name = "NAME=VALUE", value_parser = parse_param)]
+    #[arg(long, conflicts_with_all = ["list", "stdio"], value_name = "NAME=VALUE", value_parser = parse_param)]
     param: Vec<(String, ParamValue)>,
 }
 

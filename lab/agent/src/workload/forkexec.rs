@@ -161,13 +161,6 @@ mod tests {
     #[test]
     fn input_has_the_size_asked_for() {
         assert_eq!(text(1000).len(), 1000);
-        assert_eq!(
-            text(1),
-            b"x"[..0]
-                .iter()
-                .chain(&text(8)[..1])
-                .copied()
-                .collect::<Vec<_>>()
-        );
+        assert!(text(1000).is_ascii());
     }
 }

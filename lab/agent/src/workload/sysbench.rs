@@ -23,8 +23,8 @@ pub(super) static WORKLOAD: Workload = Workload {
     params: &[
         Param {
             name: "test",
-            about: "threads: threads that yield and take mutexes; mutex: one event per thread \
-                    that takes 50000 mutexes; cpu: prime numbers",
+            about: "threads: an event is 1000 times yield, lock, yield, unlock; mutex: an event is \
+                    one thread's locking and computing; cpu: an event is a search for primes",
             kind: Kind::Choice {
                 default: "threads",
                 of: &["threads", "mutex", "cpu"],
@@ -32,16 +32,17 @@ pub(super) static WORKLOAD: Workload = Workload {
         },
         Param {
             name: "events",
-            about: "events of one run, threads and cpu tests",
+            about: "size of one run: events of all threads; in the mutex test, where each thread \
+                    has one event, mutexes that it takes",
             kind: Kind::Int {
-                default: 500,
+                default: 100,
                 min: 1,
                 max: 1_000_000_000,
             },
         },
         Param {
             name: "locks",
-            about: "mutexes of the threads test: fewer means more contention",
+            about: "mutexes to take from, threads and mutex tests: fewer means more contention",
             kind: Kind::Int {
                 default: 1,
                 min: 1,
@@ -59,12 +60,17 @@ fn start(setup: &Setup) -> Result<Box<dyn Session>, Error> {
     args.push(format!("--threads={}", setup.threads));
     args.push("--time=0".to_owned());
     args.push("--histogram=on".to_owned());
-    if test == "threads" {
-        args.push(format!("--thread-locks={}", p.int("locks")));
-    }
-    // The mutex test counts its own: one event per thread.
-    if test != "mutex" {
-        args.push(format!("--events={}", p.int("events")));
+    let (events, locks) = (p.int("events"), p.int("locks"));
+    match test {
+        "mutex" => args.extend([
+            format!("--mutex-locks={events}"),
+            format!("--mutex-num={locks}"),
+        ]),
+        "threads" => args.extend([
+            format!("--events={events}"),
+            format!("--thread-locks={locks}"),
+        ]),
+        _ => args.push(format!("--events={events}")),
     }
     args.push("run".to_owned());
     let parse = |output: &str, _: Duration| {
