@@ -212,9 +212,13 @@ fn judge_end(evidence: &Evidence) -> (Cause, String) {
     }
 }
 
+/// Looks at the kernel's own lines only (`[    1.234567] ...`): a script may
+/// print a guest's last words, which are not L1's.
 fn sign_in(console: &str) -> Option<(Cause, String)> {
+    let is_kernels = |line: &&str| line.trim_start().starts_with('[');
     SIGNS.iter().find_map(|(text, cause)| {
-        let line = console.lines().find(|l| l.contains(text))?;
+        let mut lines = console.lines().filter(is_kernels);
+        let line = lines.find(|l| l.contains(text))?;
         Some((*cause, line.trim().to_owned()))
     })
 }
@@ -323,6 +327,15 @@ mod tests {
     }
 
     #[test]
+    fn a_guests_panic_is_not_the_hosts() {
+        let console = format!("{MARKER_UP}\nguest a: Kernel panic - not syncing\n{MARKER_DOWN}");
+        assert_eq!(
+            cause(Failure::Ended, &console, Some(0)),
+            (Cause::Ended, false)
+        );
+    }
+
+    #[test]
     fn silence_is_a_hang_and_tells_the_stage() {
         let waited = Duration::from_secs(60);
         let d = Diagnosis::new(&evidence(Failure::Silent { waited }, "", None), None);
@@ -341,7 +354,7 @@ mod tests {
             cause(told(false), MARKER_UP, None),
             (Cause::Reported, false)
         );
-        let oops = "BUG: unable to handle page fault";
+        let oops = "[    9.1] BUG: unable to handle page fault";
         assert_eq!(cause(told(false), oops, None), (Cause::KernelOops, true));
     }
 }

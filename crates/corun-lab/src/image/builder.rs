@@ -4,6 +4,7 @@
 use super::files::Loader;
 use super::layer::{self, RunLayer};
 use super::{ImageError, bzimage, cpio::Archive, files, guests, host};
+use crate::case::Case;
 use crate::packages::{Fetcher, Request, Stop, Tree, human, sha256_of};
 use crate::paths::LabDirs;
 use crate::progress::Progress;
@@ -35,10 +36,20 @@ impl Default for ImageSpec {
     }
 }
 
+impl ImageSpec {
+    /// What `case` needs.
+    pub fn for_case(case: &Case) -> Self {
+        let mut workloads = case.phases.iter().flat_map(|p| p.run.values());
+        Self {
+            host_kernel: case.host.kernel.clone(),
+            guest_kernels: case.guests.iter().map(|g| g.kernel.clone()).collect(),
+            tools: workloads.any(|w| guests::TOOLS.contains(&w.workload.as_str())),
+        }
+    }
+}
+
 /// A built L1. In its file system, a guest kernel `7.3` is
-/// `/guest/kernel-7.3/vmlinux` with `/guest/kernel-7.3/initrd`; with
-/// [`ImageSpec::tools`] there is `/guest/tools.cpio`, to be appended to a
-/// guest's initrd that needs stress-ng or sysbench.
+/// `/guest/kernel-7.3/vmlinux` with `/guest/kernel-7.3/initrd`.
 #[derive(Debug, Clone)]
 pub struct Image {
     /// L1's kernel, an ELF file with a PVH entry.
@@ -125,11 +136,8 @@ impl<'a> Builder<'a> {
         let mut layers = vec![work.base(&host)?];
         for name in unique(&spec.guest_kernels) {
             let kernel = Kernel::fetch(&fetcher, name)?;
-            layers.push(work.guest(&kernel, &agent)?);
+            layers.push(work.guest(&kernel, &agent, spec.tools)?);
             versions.insert(format!("kernel-{name}"), kernel.version);
-        }
-        if spec.tools {
-            layers.push(work.tools()?);
         }
         layers.push(work.corun(&corun)?);
         let image = Image {
@@ -219,25 +227,22 @@ impl Work {
         self.layer(&name, &inputs, || host::base(&self.loader, &host.modules))
     }
 
-    fn guest(&self, kernel: &Kernel, agent: &Path) -> Result<PathBuf, ImageError> {
+    fn guest(&self, kernel: &Kernel, agent: &Path, tools: bool) -> Result<PathBuf, ImageError> {
         let inputs = [&self.programs, &kernel.key, &content_of(agent)?];
-        let name = format!("guest-{}", kernel.name);
+        let suffix = if tools { "-tools" } else { "" };
+        let name = format!("guest-{}{suffix}", kernel.name);
         self.layer(&name, &inputs.map(String::as_str), || {
-            let inner = guests::initramfs(&self.loader, agent, &kernel.modules)?;
+            let mut inner = guests::initramfs(&self.loader, agent, &kernel.modules)?;
+            if tools {
+                guests::add_tools(&mut inner, &self.loader)?;
+            }
+            let mut initrd = Vec::new();
+            inner.write(&mut initrd)?;
             let mut outer = Archive::new();
             let dir = format!("guest/kernel-{}", kernel.name);
             outer
                 .file(&format!("{dir}/vmlinux"), 0o644, kernel.elf()?)
-                .file(&format!("{dir}/initrd"), 0o644, packed(&inner)?);
-            Ok(outer)
-        })
-    }
-
-    fn tools(&self) -> Result<PathBuf, ImageError> {
-        self.layer("tools", &[&self.programs], || {
-            let inner = packed(&guests::tools(&self.loader)?)?;
-            let mut outer = Archive::new();
-            outer.file("guest/tools.cpio", 0o644, inner);
+                .file(&format!("{dir}/initrd"), 0o644, initrd);
             Ok(outer)
         })
     }
@@ -262,12 +267,6 @@ impl Work {
                 .map_err(ImageError::io("writing layer", Path::new(name)))
         })
     }
-}
-
-fn packed(archive: &Archive) -> Result<Vec<u8>, ImageError> {
-    let mut bytes = Vec::new();
-    archive.write(&mut bytes)?;
-    Ok(bytes)
 }
 
 fn content_of(file: &Path) -> Result<String, ImageError> {
