@@ -163,19 +163,22 @@ fn capture(path: &Path, args: &[String], control: &Control) -> Result<(ExitStatu
     drop(command);
     let group = Pid::from_raw(child.id().cast_signed());
     control.enter_group(group);
-    let mut output = Vec::new();
-    let read = reader.read_to_end(&mut output);
-    // Before the leader is reaped: until then its number cannot mean another group.
-    if read.is_err() {
+    let (status, read) = std::thread::scope(|scope| {
+        let reading = scope.spawn(move || {
+            let mut output = Vec::new();
+            reader.read_to_end(&mut output).map(|_| output)
+        });
+        let status = wait_unreaped(group);
+        control.leave_group();
+        // Those left behind would hold the pipe open, and its end is waited for.
         kill_group(group);
-    }
-    let status = wait_unreaped(group);
-    control.leave_group();
-    kill_group(group);
+        (status, reading.join())
+    });
     let reaped = child.wait().map_err(fail)?;
     reap_group(group);
-    read.map_err(fail)?;
     status?;
+    // The thread only reads: a panic in it has ended the agent.
+    let output = read.unwrap_or_else(|_| Ok(Vec::new())).map_err(fail)?;
     Ok((reaped, String::from_utf8_lossy(&output).into_owned()))
 }
 
@@ -267,6 +270,13 @@ mod tests {
                 .expect("stopping is no failure");
         });
         assert!(session.close_window().work < 1e-9);
+    }
+
+    #[test]
+    fn stragglers_are_not_waited_for() {
+        let control = Control::default();
+        let mut session = shell("sleep 1000 & echo 3");
+        assert!(session.run_once(&control).expect("runs").is_some());
     }
 
     #[test]

@@ -32,10 +32,18 @@ pub(super) static WORKLOAD: Workload = Workload {
         },
         Param {
             name: "events",
-            about: "size of one run: events of all threads; in the mutex test, where each thread \
-                    has one event, mutexes that it takes",
+            about: "events of one run, threads and cpu tests",
             kind: Kind::Int {
-                default: 100,
+                default: 300,
+                min: 1,
+                max: 1_000_000_000,
+            },
+        },
+        Param {
+            name: "acquisitions",
+            about: "mutexes that each thread takes in one run, mutex test",
+            kind: Kind::Int {
+                default: 20_000,
                 min: 1,
                 max: 1_000_000_000,
             },
@@ -63,7 +71,7 @@ fn start(setup: &Setup) -> Result<Box<dyn Session>, Error> {
     let (events, locks) = (p.int("events"), p.int("locks"));
     match test {
         "mutex" => args.extend([
-            format!("--mutex-locks={events}"),
+            format!("--mutex-locks={}", p.int("acquisitions")),
             format!("--mutex-num={locks}"),
         ]),
         "threads" => args.extend([
