@@ -30,7 +30,7 @@ pub(super) static WORKLOAD: Workload = Workload {
         },
         Param {
             name: "slice_s",
-            about: "length of one slice in seconds",
+            about: "length of one slice in seconds, to which its start comes: some seconds in a guest",
             kind: Kind::Int {
                 default: 2,
                 min: 1,
