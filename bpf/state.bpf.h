@@ -59,13 +59,8 @@ struct cpu_ctx {
 	u64 tried[CORUN_MAX_SLOTS / 64];
 };
 
-const volatile struct corun_tunables tun = {
-	.slice_ns = 3000000,
-	.wakeup_gran_ns = 1000000,
-	.sleeper_credit_ns = 3000000,
-	.hint_max_age_ns = 6000000,
-	.yield_min_slice_ns = 100000,
-};
+/* Set by user space before loading, as are the two below. */
+const volatile struct corun_tunables tun;
 const volatile u32 nr_cpu_ids = 1;
 /* Directed yields are honoured; off: accepted by nobody, as other schedulers do. */
 const volatile bool directed_yield = true;

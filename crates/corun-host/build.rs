@@ -8,7 +8,9 @@ use std::path::PathBuf;
 const CLANGS: [&str; 5] = ["clang-22", "clang-21", "clang-20", "clang-19", "clang"];
 
 fn main() -> Result<()> {
-    let root = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR")?).join("../..").canonicalize()?;
+    let root = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR")?)
+        .join("../..")
+        .canonicalize()?;
     let out = PathBuf::from(std::env::var("OUT_DIR")?);
     if std::env::var_os("BPF_CLANG").is_none() {
         // SAFETY: a build script has one thread here.
@@ -17,7 +19,7 @@ fn main() -> Result<()> {
     // scx_cargo unpacks its headers (vmlinux.h, kfunc compatibility) into OUT_DIR.
     scx_cargo::BpfBuilder::new().context("preparing sched_ext's BPF headers")?;
     let headers = out.join("scx_utils-bpf_h");
-    for name in ["corun", "observe"] {
+    for name in ["corun", "observe", "vectors"] {
         let source = root.join(format!("bpf/{name}.bpf.c"));
         libbpf_cargo::SkeletonBuilder::new()
             .source(&source)
@@ -51,6 +53,13 @@ fn main() -> Result<()> {
 fn find_clang() -> Result<&'static str> {
     CLANGS
         .into_iter()
-        .find(|name| std::process::Command::new(name).arg("--version").output().is_ok())
-        .context("no clang found: run `make setup`, or set BPF_CLANG to a clang of version 16 or newer")
+        .find(|name| {
+            std::process::Command::new(name)
+                .arg("--version")
+                .output()
+                .is_ok()
+        })
+        .context(
+            "no clang found: run `make setup`, or set BPF_CLANG to a clang of version 16 or newer",
+        )
 }

@@ -15,7 +15,10 @@ const PIN_DIR: &str = "/sys/fs/bpf/corun";
 
 /// The pinned counters map, and its names in the order of the map's keys.
 fn pin_paths() -> (PathBuf, PathBuf) {
-    (Path::new(PIN_DIR).join("counters"), PathBuf::from("/run/corun.counters"))
+    (
+        Path::new(PIN_DIR).join("counters"),
+        PathBuf::from("/run/corun.counters"),
+    )
 }
 
 /// Pins `map` for [`of_running_scheduler`]; a leftover of a killed process is replaced.
@@ -23,7 +26,8 @@ pub(crate) fn pin(map: &mut libbpf_rs::MapMut<'_>, names: &[String]) -> Result<(
     unpin();
     std::fs::create_dir_all(PIN_DIR).with_context(|| format!("creating {PIN_DIR}"))?;
     let (map_path, names_path) = pin_paths();
-    map.pin(&map_path).with_context(|| format!("pinning {}", map_path.display()))?;
+    map.pin(&map_path)
+        .with_context(|| format!("pinning {}", map_path.display()))?;
     std::fs::write(&names_path, names.join("\n"))
         .with_context(|| format!("writing {}", names_path.display()))
 }

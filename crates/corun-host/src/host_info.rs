@@ -6,8 +6,10 @@ use std::path::Path;
 
 /// Release of the running kernel (`uname -r`).
 pub(crate) fn kernel_release() -> String {
-    nix::sys::utsname::uname()
-        .map_or_else(|_| "unknown".to_owned(), |u| u.release().to_string_lossy().into_owned())
+    nix::sys::utsname::uname().map_or_else(
+        |_| "unknown".to_owned(),
+        |u| u.release().to_string_lossy().into_owned(),
+    )
 }
 
 /// sched_ext's state as the kernel prints it; `None` without sched_ext.

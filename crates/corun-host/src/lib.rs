@@ -13,6 +13,7 @@ pub mod run;
 mod sched;
 mod skel;
 mod text;
+pub mod vectors;
 mod vms;
 
 pub use options::RunOptions;

@@ -29,15 +29,27 @@ impl YieldObserver {
         let open = ObserveSkelBuilder::default()
             .open(object)
             .context("opening the yield observer's BPF object")?;
-        let mut skel = open.load().context("loading the yield observer (root and BTF needed)")?;
+        let mut skel = open
+            .load()
+            .context("loading the yield observer (root and BTF needed)")?;
         skel.attach().context("attaching to yield_to()")?;
         Ok(Self { skel })
     }
 
     /// Counts since the attachment: `asked`, `honoured`, and `refused_*` by reason.
     pub fn counters(&self) -> Result<BTreeMap<String, u64>> {
-        let names = self.skel.maps.rodata_data.as_ref().context("observer without .rodata")?;
-        let fates = self.skel.maps.bss_data.as_ref().context("observer without .bss")?;
+        let names = self
+            .skel
+            .maps
+            .rodata_data
+            .as_ref()
+            .context("observer without .rodata")?;
+        let fates = self
+            .skel
+            .maps
+            .bss_data
+            .as_ref()
+            .context("observer without .bss")?;
         Ok(names
             .fate_names
             .iter()

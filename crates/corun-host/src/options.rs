@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What `corun run` can be told.
 
+use corun_policy::Tunables;
 use std::time::Duration;
 
 /// Options of the scheduler.
@@ -24,7 +25,7 @@ pub struct RunOptions {
 impl Default for RunOptions {
     fn default() -> Self {
         Self {
-            slice: Duration::from_millis(3),
+            slice: Duration::from_nanos(Tunables::default().slice_ns),
             time_scale: 1.0,
             directed_yield: true,
             stats: None,
@@ -45,21 +46,6 @@ pub enum OptionError {
     TimeScale(f64),
 }
 
-/// The tunables of `policy/corun/types.h`, in nanoseconds, scaled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Tunables {
-    /// See `struct corun_tunables`.
-    pub slice_ns: u64,
-    /// See `struct corun_tunables`.
-    pub wakeup_gran_ns: u64,
-    /// See `struct corun_tunables`.
-    pub sleeper_credit_ns: u64,
-    /// See `struct corun_tunables`.
-    pub hint_max_age_ns: u64,
-    /// See `struct corun_tunables`.
-    pub yield_min_slice_ns: u64,
-}
-
 impl RunOptions {
     /// Checks ranges and derives the policy's tunables.
     pub fn tunables(&self) -> Result<Tunables, OptionError> {
@@ -70,18 +56,24 @@ impl RunOptions {
         if !(1.0..=1000.0).contains(&self.time_scale) {
             return Err(OptionError::TimeScale(self.time_scale));
         }
-        let slice_ns = self.scaled(self.slice);
+        let unscaled = Tunables::default();
+        let slice_ns = self.scale(u64::try_from(self.slice.as_nanos()).unwrap_or(u64::MAX));
         Ok(Tunables {
             slice_ns,
-            wakeup_gran_ns: self.scaled(Duration::from_millis(1)).min(slice_ns),
+            wakeup_gran_ns: self.scale(unscaled.wakeup_gran_ns).min(slice_ns),
             sleeper_credit_ns: slice_ns,
             hint_max_age_ns: 2 * slice_ns,
-            yield_min_slice_ns: self.scaled(Duration::from_micros(100)).min(slice_ns),
+            yield_min_slice_ns: self.scale(unscaled.yield_min_slice_ns).min(slice_ns),
         })
     }
 
-    fn scaled(&self, time: Duration) -> u64 {
-        u64::try_from(time.mul_f64(self.time_scale).as_nanos()).unwrap_or(u64::MAX)
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "at most 1 s times 1000, and positive"
+    )]
+    fn scale(&self, time_ns: u64) -> u64 {
+        (time_ns as f64 * self.time_scale) as u64
     }
 }
 
@@ -90,18 +82,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn defaults_are_those_documented_in_the_policy() {
-        let t = RunOptions::default().tunables().unwrap();
-        assert_eq!(t.slice_ns, 3_000_000);
-        assert_eq!(t.wakeup_gran_ns, 1_000_000);
-        assert_eq!(t.sleeper_credit_ns, 3_000_000);
-        assert_eq!(t.hint_max_age_ns, 6_000_000);
-        assert_eq!(t.yield_min_slice_ns, 100_000);
+    fn without_options_the_policys_defaults_hold() {
+        assert_eq!(RunOptions::default().tunables(), Ok(Tunables::default()));
     }
 
     #[test]
     fn the_time_scale_applies_to_every_constant() {
-        let t = RunOptions { time_scale: 100.0, ..RunOptions::default() }.tunables().unwrap();
+        let t = RunOptions {
+            time_scale: 100.0,
+            ..RunOptions::default()
+        }
+        .tunables()
+        .unwrap();
         assert_eq!(t.slice_ns, 300_000_000);
         assert_eq!(t.wakeup_gran_ns, 100_000_000);
         assert_eq!(t.yield_min_slice_ns, 10_000_000);
@@ -109,7 +101,10 @@ mod tests {
 
     #[test]
     fn no_constant_exceeds_a_short_slice() {
-        let options = RunOptions { slice: Duration::from_micros(100), ..RunOptions::default() };
+        let options = RunOptions {
+            slice: Duration::from_micros(100),
+            ..RunOptions::default()
+        };
         let t = options.tunables().unwrap();
         assert_eq!(t.wakeup_gran_ns, 100_000);
         assert_eq!(t.yield_min_slice_ns, 100_000);
@@ -117,11 +112,20 @@ mod tests {
 
     #[test]
     fn ranges_are_refused_by_name() {
-        let options = RunOptions { slice: Duration::from_micros(99), ..RunOptions::default() };
+        let options = RunOptions {
+            slice: Duration::from_micros(99),
+            ..RunOptions::default()
+        };
         assert_eq!(options.tunables(), Err(OptionError::Slice(99)));
-        let options = RunOptions { time_scale: 0.5, ..RunOptions::default() };
+        let options = RunOptions {
+            time_scale: 0.5,
+            ..RunOptions::default()
+        };
         assert_eq!(options.tunables(), Err(OptionError::TimeScale(0.5)));
-        let options = RunOptions { time_scale: f64::NAN, ..RunOptions::default() };
+        let options = RunOptions {
+            time_scale: f64::NAN,
+            ..RunOptions::default()
+        };
         assert!(options.tunables().is_err());
     }
 }

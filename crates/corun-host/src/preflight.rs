@@ -132,10 +132,12 @@ fn comm_of(pid: i32) -> String {
     crate::text::first_line(format!("/proc/{pid}/comm")).unwrap_or_default()
 }
 
-/// A task that shares its core only with its like (prctl PR_SCHED_CORE).
+/// A task that shares its core only with its like (prctl `PR_SCHED_CORE`).
 fn first_task_with_cookie() -> Option<(i32, String)> {
     for pid in processes() {
-        let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten();
+        let tasks = std::fs::read_dir(format!("/proc/{pid}/task"))
+            .into_iter()
+            .flatten();
         for tid in tasks.filter_map(|t| t.ok()?.file_name().to_str()?.parse::<i32>().ok()) {
             match core_cookie(tid) {
                 Some(0) => {}
@@ -178,16 +180,29 @@ fn first_psi_trigger() -> Option<(i32, String)> {
 
 fn is_pressure_file(path: &Path) -> bool {
     path.starts_with("/proc/pressure")
-        || path.file_name().and_then(|n| n.to_str()).is_some_and(|n| n.ends_with(".pressure"))
+        || path
+            .file_name()
+            .and_then(|n| n.to_str())
+            .is_some_and(|n| n.ends_with(".pressure"))
 }
 
 /// Everything that corun can make use of, found or not.
 pub fn features() -> Vec<Feature> {
-    vec![sched_ext(), kvm_types(), ple(), ipi_visibility(), halt_polling()]
+    vec![
+        sched_ext(),
+        kvm_types(),
+        ple(),
+        ipi_visibility(),
+        halt_polling(),
+    ]
 }
 
 fn feature(name: &'static str, found: bool, detail: impl Into<String>) -> Feature {
-    Feature { name, found, detail: detail.into() }
+    Feature {
+        name,
+        found,
+        detail: detail.into(),
+    }
 }
 
 fn sched_ext() -> Feature {
@@ -201,9 +216,17 @@ fn kvm_types() -> Feature {
     if host_info::kvm_has_btf() {
         feature("kvm", true, "loaded, with type information")
     } else if host_info::kvm_is_loaded() {
-        feature("kvm", false, "loaded without BTF: VMs cannot be discovered, all tasks are equal")
+        feature(
+            "kvm",
+            false,
+            "loaded without BTF: VMs cannot be discovered, all tasks are equal",
+        )
     } else {
-        feature("kvm", false, "not loaded yet: VMs are discovered once it is")
+        feature(
+            "kvm",
+            false,
+            "not loaded yet: VMs are discovered once it is",
+        )
     }
 }
 
@@ -234,7 +257,11 @@ fn ipi_visibility() -> Feature {
             "IPI virtualization is on: IPIs between running vCPUs are not seen",
         )
     } else {
-        feature("IPI exits", true, "every IPI exits, so sender and target are known")
+        feature(
+            "IPI exits",
+            true,
+            "every IPI exits, so sender and target are known",
+        )
     }
 }
 
@@ -259,7 +286,9 @@ mod tests {
     #[test]
     fn pressure_files_are_recognized_in_proc_and_cgroups() {
         assert!(is_pressure_file(Path::new("/proc/pressure/memory")));
-        assert!(is_pressure_file(Path::new("/sys/fs/cgroup/x.slice/memory.pressure")));
+        assert!(is_pressure_file(Path::new(
+            "/sys/fs/cgroup/x.slice/memory.pressure"
+        )));
         assert!(!is_pressure_file(Path::new("/proc/meminfo")));
     }
 
@@ -271,7 +300,10 @@ mod tests {
         }
         let refusal = check(&[]).unwrap_err();
         assert!(matches!(refusal, Refusal::NoSchedExt { .. }), "{refusal}");
-        assert!(refusal.to_string().contains("CONFIG_SCHED_CLASS_EXT"), "{refusal}");
+        assert!(
+            refusal.to_string().contains("CONFIG_SCHED_CLASS_EXT"),
+            "{refusal}"
+        );
     }
 
     #[test]

@@ -77,7 +77,10 @@ fn serve(
             tell_changes(reporter, &mut known, vms)?;
             refreshed = Some(Instant::now());
         }
-        if options.stats.is_some_and(|every| reported.elapsed() >= every) {
+        if options
+            .stats
+            .is_some_and(|every| reported.elapsed() >= every)
+        {
             reporter.stats(&scheduler.counters()?)?;
             reported = Instant::now();
         }
@@ -91,7 +94,10 @@ fn tell_changes(
     known: &mut BTreeMap<(usize, u32), Vm>,
     now: Vec<Vm>,
 ) -> Result<()> {
-    let now: BTreeMap<_, _> = now.into_iter().map(|vm| ((vm.slot, vm.generation), vm)).collect();
+    let now: BTreeMap<_, _> = now
+        .into_iter()
+        .map(|vm| ((vm.slot, vm.generation), vm))
+        .collect();
     for (key, vm) in known.iter() {
         if !now.contains_key(key) {
             reporter.vm("gone", vm)?;

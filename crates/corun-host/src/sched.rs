@@ -3,11 +3,11 @@
 
 use crate::counters::{self, Counters};
 use crate::host_info;
-use crate::options::Tunables;
 use crate::skel::corun::{CorunSkel, CorunSkelBuilder};
 use crate::text::c_string;
 use crate::vms::{self, Vm};
 use anyhow::{Context, Result};
+use corun_policy::Tunables;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{Link, OpenObject};
 use std::mem::MaybeUninit;
@@ -43,7 +43,11 @@ impl Scheduler {
         let mut open = CorunSkelBuilder::default()
             .open(object)
             .context("opening the scheduler's BPF object")?;
-        let rodata = open.maps.rodata_data.as_mut().context("scheduler without .rodata")?;
+        let rodata = open
+            .maps
+            .rodata_data
+            .as_mut()
+            .context("scheduler without .rodata")?;
         rodata.tun.slice_ns = tunables.slice_ns;
         rodata.tun.wakeup_gran_ns = tunables.wakeup_gran_ns;
         rodata.tun.sleeper_credit_ns = tunables.sleeper_credit_ns;
@@ -51,24 +55,47 @@ impl Scheduler {
         rodata.tun.yield_min_slice_ns = tunables.yield_min_slice_ns;
         rodata.directed_yield = directed_yield;
         rodata.nr_cpu_ids = u32::try_from(libbpf_rs::num_possible_cpus()?)?;
-        let names = rodata.counter_names.iter().map(|name| c_string(name)).collect::<Vec<_>>();
+        let names = rodata
+            .counter_names
+            .iter()
+            .map(|name| c_string(name))
+            .collect::<Vec<_>>();
 
         let discovers = host_info::kvm_has_btf();
         open.progs.on_vcpu_load.set_autoload(discovers);
         open.progs.on_destroy_vm.set_autoload(discovers);
         // A helper of scx's headers that nothing here uses.
         open.progs.scx_lib_init_probe.set_autoload(false);
-        let mut skel = open.load().context("loading the scheduler into the kernel")?;
+        let mut skel = open
+            .load()
+            .context("loading the scheduler into the kernel")?;
         let mut discovery = Vec::new();
         if discovers {
-            let load = skel.progs.on_vcpu_load.attach().context("attaching to vCPU loads")?;
-            let destroy = skel.progs.on_destroy_vm.attach().context("attaching to VM ends")?;
+            let load = skel
+                .progs
+                .on_vcpu_load
+                .attach()
+                .context("attaching to vCPU loads")?;
+            let destroy = skel
+                .progs
+                .on_destroy_vm
+                .attach()
+                .context("attaching to VM ends")?;
             discovery.extend([load, destroy]);
         }
         counters::pin(&mut skel.maps.counters, &names)?;
-        let struct_ops =
-            skel.maps.corun_ops.attach_struct_ops().context("switching to corun's scheduler")?;
-        Ok(Self { skel, names, discovers, struct_ops: Some(struct_ops), _discovery: discovery })
+        let struct_ops = skel
+            .maps
+            .corun_ops
+            .attach_struct_ops()
+            .context("switching to corun's scheduler")?;
+        Ok(Self {
+            skel,
+            names,
+            discovers,
+            struct_ops: Some(struct_ops),
+            _discovery: discovery,
+        })
     }
 
     /// Counters since loading.
@@ -78,7 +105,9 @@ impl Scheduler {
 
     /// VMs found, with names and weights looked up now.
     pub(crate) fn vms(&self) -> Vec<Vm> {
-        let Some(bss) = self.skel.maps.bss_data.as_ref() else { return Vec::new() };
+        let Some(bss) = self.skel.maps.bss_data.as_ref() else {
+            return Vec::new();
+        };
         bss.vm_infos
             .iter()
             .zip(&bss.vms)
@@ -98,7 +127,9 @@ impl Scheduler {
 
     /// Tells the scheduler the weights of `vms`.
     pub(crate) fn set_weights(&mut self, vms: &[Vm]) {
-        let Some(bss) = self.skel.maps.bss_data.as_mut() else { return };
+        let Some(bss) = self.skel.maps.bss_data.as_mut() else {
+            return;
+        };
         for vm in vms {
             if let Some(slot) = bss.vms.get_mut(vm.slot) {
                 slot.weight = vm.weight;

@@ -28,3 +28,17 @@ pub(crate) mod corun {
 pub(crate) mod observe {
     include!(concat!(env!("OUT_DIR"), "/observe_skel.rs"));
 }
+
+#[allow(
+    clippy::all,
+    clippy::pedantic,
+    clippy::unwrap_used,
+    clippy::undocumented_unsafe_blocks,
+    missing_docs,
+    unreachable_pub,
+    unused_qualifications,
+    unsafe_op_in_unsafe_fn
+)]
+pub(crate) mod vectors {
+    include!(concat!(env!("OUT_DIR"), "/vectors_skel.rs"));
+}

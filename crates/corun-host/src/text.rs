@@ -6,7 +6,11 @@ use std::path::Path;
 /// A NUL-terminated C string in a BPF array.
 #[allow(clippy::cast_sign_loss, reason = "C's char is a byte here")]
 pub(crate) fn c_string(bytes: &[i8]) -> String {
-    let text: Vec<u8> = bytes.iter().take_while(|b| **b != 0).map(|b| *b as u8).collect();
+    let text: Vec<u8> = bytes
+        .iter()
+        .take_while(|b| **b != 0)
+        .map(|b| *b as u8)
+        .collect();
     String::from_utf8_lossy(&text).into_owned()
 }
 

@@ -36,8 +36,10 @@ pub(crate) fn name_of(pid: u32) -> String {
 }
 
 fn name_from_cmdline(cmdline: &[u8]) -> Option<String> {
-    let args: Vec<String> =
-        cmdline.split(|b| *b == 0).map(|a| String::from_utf8_lossy(a).into_owned()).collect();
+    let args: Vec<String> = cmdline
+        .split(|b| *b == 0)
+        .map(|a| String::from_utf8_lossy(a).into_owned())
+        .collect();
     let at = args.iter().position(|a| a == "-name" || a == "--name")?;
     let value = args.get(at + 1)?;
     let name = value
@@ -49,11 +51,17 @@ fn name_from_cmdline(cmdline: &[u8]) -> Option<String> {
 
 /// The weight of the VM's cgroup; 100 where there is none.
 pub(crate) fn weight_of(pid: u32) -> u32 {
-    let Some(line) = unified_cgroup(pid) else { return DEFAULT_WEIGHT };
+    let Some(line) = unified_cgroup(pid) else {
+        return DEFAULT_WEIGHT;
+    };
     let group = vm_cgroup(&line);
-    first_line(Path::new("/sys/fs/cgroup").join(group.trim_start_matches('/')).join("cpu.weight"))
-        .and_then(|w| w.parse().ok())
-        .unwrap_or(DEFAULT_WEIGHT)
+    first_line(
+        Path::new("/sys/fs/cgroup")
+            .join(group.trim_start_matches('/'))
+            .join("cpu.weight"),
+    )
+    .and_then(|w| w.parse().ok())
+    .unwrap_or(DEFAULT_WEIGHT)
 }
 
 fn unified_cgroup(pid: u32) -> Option<String> {
@@ -73,7 +81,9 @@ fn vm_cgroup(path: &str) -> &str {
             Some((parent, last)) if !parent.is_empty() => (parent, last),
             _ => return group,
         };
-        let is_vcpu = last.strip_prefix("vcpu").is_some_and(|n| n.parse::<u32>().is_ok());
+        let is_vcpu = last
+            .strip_prefix("vcpu")
+            .is_some_and(|n| n.parse::<u32>().is_ok());
         if !(is_vcpu || last == "emulator" || last == "libvirt" || last.starts_with("iothread")) {
             return group;
         }
@@ -87,10 +97,13 @@ mod tests {
 
     #[test]
     fn qemu_names_in_both_forms() {
-        let cmdline = b"qemu-system-x86_64\0-name\0guest=web-1,debug-threads=on\0-m\0192\0";
+        let cmdline = b"qemu-system-x86_64\0-name\0guest=web-1,debug-threads=on\0-m\x00192\0";
         assert_eq!(name_from_cmdline(cmdline).as_deref(), Some("web-1"));
-        assert_eq!(name_from_cmdline(b"qemu\0-name\0db\0").as_deref(), Some("db"));
-        assert_eq!(name_from_cmdline(b"qemu\0-m\0192\0"), None);
+        assert_eq!(
+            name_from_cmdline(b"qemu\0-name\0db\0").as_deref(),
+            Some("db")
+        );
+        assert_eq!(name_from_cmdline(b"qemu\0-m\x00192\0"), None);
         assert_eq!(name_from_cmdline(b"qemu\0-name\0"), None);
     }
 

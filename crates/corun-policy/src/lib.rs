@@ -1,1 +1,137 @@
-//! placeholder
+// SPDX-License-Identifier: GPL-2.0-only
+//! corun's scheduling policy: the C headers in `policy/`, compiled natively.
+//!
+//! The BPF scheduler compiles the same text; [`vector`] runs the same inputs
+//! through either build. Nothing here decides: it only calls the C code.
+
+mod ffi;
+pub mod vector;
+
+/// Weight of a party that says nothing else (`CORUN_WEIGHT_DEFAULT`).
+pub const WEIGHT_DEFAULT: u32 = 100;
+/// Largest weight (`CORUN_WEIGHT_MAX`).
+pub const WEIGHT_MAX: u32 = 10_000;
+
+/// `struct corun_tunables`: all times in nanoseconds; the header has ranges and
+/// reasons.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(
+    missing_docs,
+    reason = "documented where they are defined, in policy/corun/types.h"
+)]
+pub struct Tunables {
+    pub slice_ns: u64,
+    pub wakeup_gran_ns: u64,
+    pub sleeper_credit_ns: u64,
+    pub hint_max_age_ns: u64,
+    pub yield_min_slice_ns: u64,
+}
+
+impl Default for Tunables {
+    fn default() -> Self {
+        Self {
+            slice_ns: 3_000_000,
+            wakeup_gran_ns: 1_000_000,
+            sleeper_credit_ns: 3_000_000,
+            hint_max_age_ns: 6_000_000,
+            yield_min_slice_ns: 100_000,
+        }
+    }
+}
+
+/// `struct corun_vm`: one party to the host's CPU time.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[allow(
+    missing_docs,
+    reason = "documented where they are defined, in policy/corun/types.h"
+)]
+pub struct Vm {
+    pub vtime_ns: u64,
+    pub used_ns: u64,
+    pub vcpu_vtime_now_ns: u64,
+    pub weight: u32,
+    pub reserved: u32,
+}
+
+/// `struct corun_vcpu`: one vCPU within its VM.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[allow(
+    missing_docs,
+    reason = "documented where they are defined, in policy/corun/types.h"
+)]
+pub struct Vcpu {
+    pub vtime_ns: u64,
+    pub used_ns: u64,
+    pub weight: u32,
+    pub reserved: u32,
+}
+
+// The same sizes and offsets are asserted in native.c.
+const _: () = assert!(size_of::<Tunables>() == 40);
+const _: () = assert!(size_of::<Vm>() == 32 && std::mem::offset_of!(Vm, weight) == 24);
+const _: () = assert!(size_of::<Vcpu>() == 24 && std::mem::offset_of!(Vcpu, weight) == 16);
+
+/// CPU time `delta_ns` as vtime of a party of `weight` (`corun_share_vtime`).
+pub fn vtime(delta_ns: u64, weight: u32) -> u64 {
+    // SAFETY: takes plain values.
+    unsafe { ffi::corun_native_share_vtime(delta_ns, weight) }
+}
+
+/// Charges CPU time to a vCPU (`corun_share_charge_vcpu`).
+pub fn charge(vcpu: &mut Vcpu, delta_ns: u64) {
+    // SAFETY: the reference is valid and exclusive for the call.
+    unsafe { ffi::corun_native_share_charge_vcpu(vcpu, delta_ns) }
+}
+
+/// vtime with which a sleeper starts (`corun_share_wake`).
+pub fn wake(vtime_ns: u64, now_ns: u64, tunables: &Tunables) -> u64 {
+    // SAFETY: the reference is valid for the call.
+    unsafe { ffi::corun_native_share_wake(vtime_ns, now_ns, tunables) }
+}
+
+/// True when `a` has the better claim to a pCPU (`corun_share_first`).
+pub fn first(a: &Vm, b: &Vm) -> bool {
+    // SAFETY: the references are valid for the call.
+    unsafe { ffi::corun_native_share_first(a, b) }
+}
+
+/// A VM and one of its vCPUs.
+#[derive(Debug, Clone, Copy)]
+pub struct Party<'a> {
+    /// The VM.
+    pub vm: &'a Vm,
+    /// Its vCPU.
+    pub vcpu: &'a Vcpu,
+}
+
+/// True when `waking` preempts `running`, which ran `ran_ns` that it was not yet
+/// charged for (`corun_share_preempts`).
+pub fn preempts(
+    waking: Party<'_>,
+    running: Party<'_>,
+    same_vm: bool,
+    ran_ns: u64,
+    tunables: &Tunables,
+) -> bool {
+    // SAFETY: the references are valid for the call.
+    unsafe {
+        ffi::corun_native_share_preempts(
+            waking.vm,
+            waking.vcpu,
+            running.vm,
+            running.vcpu,
+            same_vm,
+            ran_ns,
+            tunables,
+        )
+    }
+}
+
+/// Slice of the vCPU that runs in a spinner's place (`corun_yield_slice`).
+pub fn yield_slice(left_ns: u64, tunables: &Tunables) -> u64 {
+    // SAFETY: the reference is valid for the call.
+    unsafe { ffi::corun_native_yield_slice(left_ns, tunables) }
+}

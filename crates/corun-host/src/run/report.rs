@@ -2,12 +2,14 @@
 //! What `corun run` prints: lines for people, or one JSON object per line.
 
 use crate::counters::Counters;
-use crate::options::{RunOptions, Tunables};
+use crate::options::RunOptions;
 use crate::preflight::Feature;
 use crate::vms::Vm;
 use anyhow::{Context, Result};
+use corun_policy::Tunables;
 use serde_json::{Value, json};
-use std::io::Write;
+use std::fmt::Write as _;
+use std::io::Write as _;
 
 pub(super) struct Reporter {
     json: bool,
@@ -22,7 +24,7 @@ impl Reporter {
         let mut text = format!("corun {} on kernel {release}\n", env!("CARGO_PKG_VERSION"));
         for f in features {
             let mark = if f.found { '+' } else { '-' };
-            text += &format!("  {mark} {:<13} {}\n", f.name, f.detail);
+            writeln!(text, "  {mark} {:<13} {}", f.name, f.detail)?;
         }
         let version = env!("CARGO_PKG_VERSION");
         self.print(
@@ -64,7 +66,7 @@ impl Reporter {
     pub(super) fn stats(&self, counters: &Counters) -> Result<()> {
         let mut text = String::from("corun: counters\n");
         for (name, value) in counters {
-            text += &format!("  {name:<26} {value}\n");
+            writeln!(text, "  {name:<26} {value}")?;
         }
         self.print(&text, &json!({"event": "stats", "counters": counters}))
     }
@@ -85,7 +87,13 @@ impl Reporter {
 
     fn print(&self, text: &str, value: &Value) -> Result<()> {
         let mut out = std::io::stdout().lock();
-        let line = if self.json { format!("{value}\n") } else { text.to_owned() };
-        out.write_all(line.as_bytes()).and_then(|()| out.flush()).context("writing to stdout")
+        let line = if self.json {
+            format!("{value}\n")
+        } else {
+            text.to_owned()
+        };
+        out.write_all(line.as_bytes())
+            .and_then(|()| out.flush())
+            .context("writing to stdout")
     }
 }

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Puts the policy's test vectors through its BPF build, in the kernel.
+
+use crate::skel::vectors::{VectorsSkel, VectorsSkelBuilder, types};
+use anyhow::{Context, Result, ensure};
+use corun_policy::Tunables;
+use corun_policy::vector::{self, Vector};
+use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+use libbpf_rs::{OpenObject, ProgramInput};
+use std::mem::MaybeUninit;
+
+/// The BPF build of the policy, loaded but attached to nothing.
+struct BpfPolicy {
+    skel: VectorsSkel<'static>,
+}
+
+impl BpfPolicy {
+    fn load() -> Result<Self> {
+        // The skeleton borrows its object; loaded once per process.
+        let object: &'static mut MaybeUninit<OpenObject> =
+            Box::leak(Box::new(MaybeUninit::uninit()));
+        let open = VectorsSkelBuilder::default()
+            .open(object)
+            .context("opening the vectors")?;
+        let skel = open
+            .load()
+            .context("loading the policy's BPF build (root needed)")?;
+        Ok(Self { skel })
+    }
+
+    fn run(&mut self, v: &Vector) -> Result<Vector> {
+        let shared = &mut self.skel.maps.bss_data.as_mut().context("no .bss")?.vector;
+        shared.op = v.op;
+        shared.done = 0;
+        shared.r#in = v.inputs;
+        shared.out = v.outputs;
+        shared.tun = to_bpf(&v.tunables);
+        self.skel
+            .progs
+            .run_vector
+            .test_run(ProgramInput::default())
+            .context("running a vector")?;
+        let shared = &self.skel.maps.bss_data.as_ref().context("no .bss")?.vector;
+        Ok(Vector {
+            done: shared.done,
+            outputs: shared.out,
+            ..*v
+        })
+    }
+}
+
+fn to_bpf(t: &Tunables) -> types::corun_tunables {
+    types::corun_tunables {
+        slice_ns: t.slice_ns,
+        wakeup_gran_ns: t.wakeup_gran_ns,
+        sleeper_credit_ns: t.sleeper_credit_ns,
+        hint_max_age_ns: t.hint_max_age_ns,
+        yield_min_slice_ns: t.yield_min_slice_ns,
+    }
+}
+
+/// Runs the repository's vectors, and `random` made-up ones a decision, through
+/// the kernel's build of the policy; every answer must be the native build's.
+/// Returns how many vectors ran.
+pub fn check(random: u32) -> Result<u32> {
+    let mut policy = BpfPolicy::load()?;
+    let mut ran = 0;
+    for expected in vector::repository().context("reading the repository's vectors")? {
+        let v = expected
+            .vector()
+            .with_context(|| format!("unknown op {:?}", expected.op))?;
+        let outputs = policy.run(&v)?.outputs;
+        ensure!(
+            outputs.as_slice() == expected.outputs,
+            "policy vector {:?} ({}): the BPF build says {outputs:?}, expected {:?}",
+            expected.op,
+            expected.why,
+            expected.outputs
+        );
+        ran += 1;
+    }
+    for op in 0..u32::try_from(vector::OPS.len())? {
+        for round in 0..random {
+            let v = made_up(op, round);
+            let (bpf, native) = (policy.run(&v)?, v.run_native());
+            ensure!(
+                bpf == native,
+                "builds differ: {bpf:?} in BPF, {native:?} natively"
+            );
+            ran += 1;
+        }
+    }
+    Ok(ran)
+}
+
+/// Inputs from a small generator (`SplitMix64`), some large, some small, so that
+/// both sides of the decisions' comparisons are met.
+fn made_up(op: u32, round: u32) -> Vector {
+    let mut state = (u64::from(op) << 32) | u64::from(round);
+    let mut next = || {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    };
+    let inputs: [u64; vector::INPUTS] = std::array::from_fn(|_| {
+        let value = next();
+        value >> (next() % 64)
+    });
+    Vector::new(op, &inputs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn made_up_inputs_differ_and_repeat() {
+        assert_eq!(made_up(1, 2), made_up(1, 2));
+        assert_ne!(made_up(1, 2).inputs, made_up(1, 3).inputs);
+    }
+}

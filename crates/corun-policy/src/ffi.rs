@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Symbols of `native.c`.
+
+use crate::vector::Vector;
+use crate::{Tunables, Vcpu, Vm};
+
+unsafe extern "C" {
+    pub(crate) fn corun_native_share_vtime(delta_ns: u64, weight: u32) -> u64;
+    pub(crate) fn corun_native_share_charge_vcpu(vcpu: *mut Vcpu, delta_ns: u64);
+    pub(crate) fn corun_native_share_wake(vtime_ns: u64, now_ns: u64, tun: *const Tunables) -> u64;
+    pub(crate) fn corun_native_share_first(a: *const Vm, b: *const Vm) -> bool;
+    pub(crate) fn corun_native_share_preempts(
+        waking_vm: *const Vm,
+        waking: *const Vcpu,
+        running_vm: *const Vm,
+        running: *const Vcpu,
+        same_vm: bool,
+        ran_ns: u64,
+        tun: *const Tunables,
+    ) -> bool;
+    pub(crate) fn corun_native_yield_slice(left_ns: u64, tun: *const Tunables) -> u64;
+    pub(crate) fn corun_native_vector_run(vector: *mut Vector);
+}

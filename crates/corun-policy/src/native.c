@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The policy's header text as linkable symbols, and its layouts asserted. */
+#include <stddef.h>
+
+#include "corun/vector.h"
+
+_Static_assert(sizeof(struct corun_tunables) == 40, "Tunables in lib.rs");
+_Static_assert(sizeof(struct corun_vm) == 32, "Vm in lib.rs");
+_Static_assert(offsetof(struct corun_vm, weight) == 24, "Vm in lib.rs");
+_Static_assert(sizeof(struct corun_vcpu) == 24, "Vcpu in lib.rs");
+_Static_assert(offsetof(struct corun_vcpu, weight) == 16, "Vcpu in lib.rs");
+_Static_assert(sizeof(struct corun_vector) == 144, "Vector in vector.rs");
+_Static_assert(offsetof(struct corun_vector, tun) == 104, "Vector in vector.rs");
+
+u64 corun_native_share_vtime(u64 delta_ns, u32 weight);
+void corun_native_share_charge_vcpu(struct corun_vcpu *vcpu, u64 delta_ns);
+u64 corun_native_share_wake(u64 vtime_ns, u64 now_ns,
+			    const struct corun_tunables *tun);
+bool corun_native_share_first(const struct corun_vm *a, const struct corun_vm *b);
+bool corun_native_share_preempts(const struct corun_vm *waking_vm,
+				 const struct corun_vcpu *waking,
+				 const struct corun_vm *running_vm,
+				 const struct corun_vcpu *running, bool same_vm,
+				 u64 ran_ns, const struct corun_tunables *tun);
+u64 corun_native_yield_slice(u64 left_ns, const struct corun_tunables *tun);
+void corun_native_vector_run(struct corun_vector *v);
+
+u64 corun_native_share_vtime(u64 delta_ns, u32 weight)
+{
+	return corun_share_vtime(delta_ns, weight);
+}
+
+void corun_native_share_charge_vcpu(struct corun_vcpu *vcpu, u64 delta_ns)
+{
+	corun_share_charge_vcpu(vcpu, delta_ns);
+}
+
+u64 corun_native_share_wake(u64 vtime_ns, u64 now_ns,
+			    const struct corun_tunables *tun)
+{
+	return corun_share_wake(vtime_ns, now_ns, tun);
+}
+
+bool corun_native_share_first(const struct corun_vm *a, const struct corun_vm *b)
+{
+	return corun_share_first(a, b);
+}
+
+bool corun_native_share_preempts(const struct corun_vm *waking_vm,
+				 const struct corun_vcpu *waking,
+				 const struct corun_vm *running_vm,
+				 const struct corun_vcpu *running, bool same_vm,
+				 u64 ran_ns, const struct corun_tunables *tun)
+{
+	return corun_share_preempts(waking_vm, waking, running_vm, running,
+				    same_vm, ran_ns, tun);
+}
+
+u64 corun_native_yield_slice(u64 left_ns, const struct corun_tunables *tun)
+{
+	return corun_yield_slice(left_ns, tun);
+}
+
+void corun_native_vector_run(struct corun_vector *v)
+{
+	corun_vector_run(v);
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What must hold for every input, and over whole schedules.
+
+use corun_policy::{Party, Tunables, Vcpu, Vm, charge, first, preempts, vtime, wake, yield_slice};
+use proptest::prelude::*;
+
+/// vtimes far enough apart to be ordered: less than half the range of u64.
+const SPAN: u64 = 1 << 60;
+
+/// a - b for vtimes within [`SPAN`] of each other.
+fn ahead(a: u64, b: u64) -> i64 {
+    i64::from_ne_bytes(a.wrapping_sub(b).to_ne_bytes())
+}
+
+proptest! {
+    #[test]
+    fn more_weight_never_costs_more(delta in 0..SPAN / 100, a in 1_u32..=10_000, b in 1_u32..=10_000) {
+        let (light, heavy) = (a.min(b), a.max(b));
+        prop_assert!(vtime(delta, heavy) <= vtime(delta, light));
+    }
+
+    #[test]
+    fn waking_never_moves_back_and_never_gives_more_than_the_credit(
+        origin in any::<u64>(), behind in 0..SPAN, ahead_by in 0..SPAN,
+    ) {
+        let t = Tunables::default();
+        let now = origin.wrapping_add(behind);
+        let woken = wake(origin, now, &t);
+        prop_assert!(ahead(woken, origin) >= 0);
+        prop_assert!(ahead(now, woken) <= i64::try_from(t.sleeper_credit_ns).unwrap());
+        let lead = now.wrapping_add(ahead_by);
+        prop_assert_eq!(wake(lead, now, &t), lead);
+    }
+
+    #[test]
+    fn two_vms_never_preempt_each_other(
+        origin in any::<u64>(), apart in 0..SPAN, wa in 1_u32..=10_000, wb in 1_u32..=10_000,
+    ) {
+        let t = Tunables::default();
+        let a = Vm { vtime_ns: origin, weight: wa, ..Vm::default() };
+        let b = Vm { vtime_ns: origin.wrapping_add(apart), weight: wb, ..Vm::default() };
+        let v = Vcpu { weight: 100, ..Vcpu::default() };
+        let (pa, pb) = (Party { vm: &a, vcpu: &v }, Party { vm: &b, vcpu: &v });
+        prop_assert!(!(preempts(pa, pb, false, 0, &t) && preempts(pb, pa, false, 0, &t)));
+    }
+
+    #[test]
+    fn a_donated_slice_stays_in_its_range(left in any::<u64>()) {
+        let t = Tunables::default();
+        let slice = yield_slice(left, &t);
+        prop_assert!((t.yield_min_slice_ns..=t.slice_ns).contains(&slice));
+    }
+
+    /// Bounded lag: however many vCPUs each VM has, and whatever the weights,
+    /// VMs that always want to run get CPU time by weight, to within one slice a
+    /// pCPU. The schedule is the scheduler's: least vtime first, charged at the end.
+    #[test]
+    fn shares_follow_weights_whatever_the_number_of_vcpus(
+        pcpus in 1_usize..=8,
+        parties in proptest::collection::vec((1_usize..=16, 50_u32..=400), 2..=6),
+        rounds in 200_usize..=400,
+    ) {
+        // VMs with fewer vCPUs than pCPUs may be unable to use their share.
+        let parties: Vec<_> = parties.into_iter().map(|(n, w)| (n.max(pcpus), w)).collect();
+        let t = Tunables::default();
+        let mut vms: Vec<(Vm, Vec<Vcpu>)> = parties.iter().map(|(n, weight)| {
+            let vm = Vm { weight: *weight, ..Vm::default() };
+            (vm, vec![Vcpu { weight: 100, ..Vcpu::default() }; *n])
+        }).collect();
+        for _ in 0..rounds {
+            run_round(&mut vms, pcpus, &t);
+        }
+        let bound = vtime(t.slice_ns, 50) * (pcpus as u64 + 1);
+        let least = vms.iter().map(|(vm, _)| vm.vtime_ns).min().unwrap();
+        for (vm, vcpus) in &vms {
+            prop_assert!(vm.vtime_ns - least <= bound, "VM ahead by {}", vm.vtime_ns - least);
+            let used: u64 = vcpus.iter().map(|v| v.used_ns).sum();
+            prop_assert_eq!(used, vm.used_ns, "time was lost or made up");
+            let (low, high) = (vcpus.iter().map(|v| v.vtime_ns).min().unwrap(),
+                               vcpus.iter().map(|v| v.vtime_ns).max().unwrap());
+            prop_assert!(high - low <= t.slice_ns, "siblings apart by {}", high - low);
+        }
+    }
+}
+
+/// Every pCPU runs one slice of the vCPU that the policy would choose.
+fn run_round(vms: &mut [(Vm, Vec<Vcpu>)], pcpus: usize, t: &Tunables) {
+    let mut running: Vec<(usize, usize)> = Vec::new();
+    for _ in 0..pcpus {
+        let mut best: Option<usize> = None;
+        for i in 0..vms.len() {
+            let free = vms[i].1.len() > running.iter().filter(|(vm, _)| *vm == i).count();
+            if free && best.is_none_or(|b| first(&vms[i].0, &vms[b].0)) {
+                best = Some(i);
+            }
+        }
+        let vm = best.expect("work is never short here");
+        let vcpu = (0..vms[vm].1.len())
+            .filter(|v| !running.contains(&(vm, *v)))
+            .min_by_key(|v| vms[vm].1[*v].vtime_ns)
+            .expect("a free vCPU was counted");
+        running.push((vm, vcpu));
+    }
+    for (i, v) in running {
+        let (vm, vcpus) = &mut vms[i];
+        charge(&mut vcpus[v], t.slice_ns);
+        vm.vtime_ns += vtime(t.slice_ns, vm.weight);
+        vm.used_ns += t.slice_ns;
+    }
+}

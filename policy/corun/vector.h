@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * One entry for every decision, so that the same test vectors can be put
+ * through every build of the policy: native and BPF.
+ */
+#ifndef CORUN_VECTOR_H
+#define CORUN_VECTOR_H
+
+#include "share.h"
+#include "types.h"
+#include "yield.h"
+
+/* Which decision a vector asks for; names as in policy/vectors/. */
+enum corun_vector_op {
+	CORUN_OP_SHARE_VTIME = 0,
+	CORUN_OP_SHARE_CHARGE = 1,
+	CORUN_OP_SHARE_WAKE = 2,
+	CORUN_OP_SHARE_PREEMPTS = 3,
+	CORUN_OP_SHARE_KEEPS = 4,
+	CORUN_OP_YIELD_DECIDE = 5,
+	CORUN_OP_YIELD_SLICE = 6,
+	CORUN_OP_YIELD_FRESH = 7,
+	CORUN_OP_NR = 8,
+};
+
+#define CORUN_VECTOR_IN 10
+#define CORUN_VECTOR_OUT 2
+
+/* A decision's inputs, and what it said. The order is that of its arguments. */
+struct corun_vector {
+	u32 op;
+	/* Set to 1 by a run that knew the op. */
+	u32 done;
+	u64 in[CORUN_VECTOR_IN];
+	u64 out[CORUN_VECTOR_OUT];
+	struct corun_tunables tun;
+};
+
+CORUN_INLINE void corun_vector_share(struct corun_vector *v)
+{
+	struct corun_vm a = { .vtime_ns = v->in[0], .weight = (u32)v->in[1] };
+	struct corun_vcpu x = { .vtime_ns = v->in[2], .weight = (u32)v->in[3] };
+	struct corun_vm b = { .vtime_ns = v->in[4], .weight = (u32)v->in[5] };
+	struct corun_vcpu y = { .vtime_ns = v->in[6], .weight = (u32)v->in[7] };
+
+	if (v->op == CORUN_OP_SHARE_PREEMPTS)
+		v->out[0] = corun_share_preempts(&a, &x, &b, &y, v->in[8],
+						 v->in[9], &v->tun);
+	else
+		v->out[0] = corun_share_keeps(&a, &x, v->in[8] & 1 ? &b : 0,
+					      v->in[8] & 2, v->in[9]);
+}
+
+CORUN_INLINE void corun_vector_charge(struct corun_vector *v)
+{
+	struct corun_vcpu x = { .vtime_ns = v->in[0], .weight = (u32)v->in[1] };
+
+	corun_share_charge_vcpu(&x, v->in[2]);
+	v->out[0] = x.vtime_ns;
+	v->out[1] = x.used_ns;
+}
+
+CORUN_INLINE void corun_vector_yield(struct corun_vector *v)
+{
+	struct corun_yield_input in = {
+		.directed = v->in[0],
+		.same_vm = v->in[1],
+		.allowed_here = v->in[2],
+	};
+
+	v->out[0] = corun_yield_decide(&in);
+}
+
+/* Runs the decision that @v names. */
+CORUN_INLINE void corun_vector_run(struct corun_vector *v)
+{
+	v->done = v->op < CORUN_OP_NR;
+	switch (v->op) {
+	case CORUN_OP_SHARE_VTIME:
+		v->out[0] = corun_share_vtime(v->in[0], (u32)v->in[1]);
+		break;
+	case CORUN_OP_SHARE_CHARGE:
+		corun_vector_charge(v);
+		break;
+	case CORUN_OP_SHARE_WAKE:
+		v->out[0] = corun_share_wake(v->in[0], v->in[1], &v->tun);
+		break;
+	case CORUN_OP_SHARE_PREEMPTS:
+	case CORUN_OP_SHARE_KEEPS:
+		corun_vector_share(v);
+		break;
+	case CORUN_OP_YIELD_DECIDE:
+		corun_vector_yield(v);
+		break;
+	case CORUN_OP_YIELD_SLICE:
+		v->out[0] = corun_yield_slice(v->in[0], &v->tun);
+		break;
+	case CORUN_OP_YIELD_FRESH:
+		v->out[0] = corun_yield_hint_fresh(v->in[0], v->in[1], &v->tun);
+		break;
+	}
+}
+
+#endif /* CORUN_VECTOR_H */
