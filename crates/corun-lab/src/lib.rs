@@ -9,3 +9,4 @@ pub mod image;
 pub mod packages;
 pub mod paths;
 pub mod progress;
+pub mod shell;
