@@ -9,4 +9,6 @@ pub mod image;
 pub mod packages;
 pub mod paths;
 pub mod progress;
+pub mod results;
+pub mod runner;
 pub mod shell;

@@ -120,6 +120,11 @@ fn check_schedulers(case: &Case) -> Result<(), Problem> {
             ["scheduler", i, "options"],
             "options are for kind = \"corun\"; the kernel's scheduler takes none"
         );
+        ensure!(
+            !s.options.iter().any(|o| o == "--json"),
+            ["scheduler", i, "options"],
+            "--json: the lab reads corun's plain output and its counters; leave it out"
+        );
         let scaled = s.options.iter().any(|o| o.starts_with("--time-scale"));
         ensure!(
             !scaled,

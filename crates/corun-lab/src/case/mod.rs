@@ -14,6 +14,7 @@ mod suggest;
 mod time_scale;
 
 pub use error::CaseError;
+pub(crate) use ideal::ideal_cpus;
 pub use ideal::{cpu_demand, fair_cpus, ideal_slowdown};
 pub use parse::{load, parse};
 pub use time_scale::{MAX_FACTOR, TimeScale};
@@ -253,7 +254,22 @@ impl Default for GateSettings {
     }
 }
 
+/// Workloads that come in the image's large archive of tools.
+const TOOLS: &[&str] = &["stress-ng", "sysbench"];
+
 impl Case {
+    /// Whether any guest needs stress-ng or sysbench.
+    pub fn needs_tools(&self) -> bool {
+        self.guests.iter().any(|g| self.guest_needs_tools(&g.name))
+    }
+
+    /// Whether the guest called `name` needs stress-ng or sysbench.
+    pub fn guest_needs_tools(&self, name: &str) -> bool {
+        let runs = self.phases.iter().filter_map(|p| p.run.get(name));
+        runs.into_iter()
+            .any(|w| TOOLS.contains(&w.workload.as_str()))
+    }
+
     /// The guest called `name`.
     pub fn guest(&self, name: &str) -> Option<&Guest> {
         self.guests.iter().find(|g| g.name == name)

@@ -34,7 +34,7 @@ pub(super) fn start_guests(session: &mut Session, case: &Case) -> Result<Vmm> {
     let key_holder = Vmm::start_key_holder(&session.places)?;
     let begin = Instant::now();
     for guest in &case.guests {
-        let mut vmm = Vmm::start(guest, &session.places)?;
+        let mut vmm = Vmm::start(guest, case.guest_needs_tools(&guest.name), &session.places)?;
         let stream = vmm.connect(&guest.name, &session.places)?;
         let listening = session.agents.add(&guest.name, stream);
         listening.doing(|| format!("listen to guest {}", guest.name))?;

@@ -72,10 +72,12 @@ impl Vmm {
         spawn(&args, &places.log("key-holder"))
     }
 
-    /// Starts `guest` in a cgroup of its own.
-    pub(super) fn start(guest: &Guest, places: &Places) -> Result<Self> {
+    /// Starts `guest` in a cgroup of its own, with the large tools if it needs
+    /// them.
+    pub(super) fn start(guest: &Guest, tools: bool, places: &Places) -> Result<Self> {
+        let initrd = initrd(guest, tools, places)?;
         let vmm = spawn(
-            &guest_args(guest, places),
+            &guest_args(guest, &initrd, places),
             &places.run.join(format!("{}.vmm", guest.name)),
         )?;
         let group = cgroup::make(&places.cgroups, &guest.name, guest.weight)?;
@@ -182,7 +184,7 @@ fn common_args(name: &str, memory_mib: u32) -> Vec<String> {
     args
 }
 
-fn guest_args(guest: &Guest, places: &Places) -> Vec<String> {
+fn guest_args(guest: &Guest, initrd: &Path, places: &Places) -> Vec<String> {
     let kernel = places.guests.join(format!("kernel-{}", guest.kernel));
     let mut args = common_args(&guest.name, guest.memory_mib);
     let mut option = |name: &str, value: String| args.extend([name.to_owned(), value]);
@@ -193,7 +195,7 @@ fn guest_args(guest: &Guest, places: &Places) -> Vec<String> {
     );
     option("-smp", guest.vcpus.to_string());
     option("-kernel", kernel.join("vmlinux").display().to_string());
-    option("-initrd", kernel.join("initrd").display().to_string());
+    option("-initrd", initrd.display().to_string());
     option(
         "-serial",
         format!("file:{}", places.log(&guest.name).display()),
@@ -213,6 +215,26 @@ fn guest_args(guest: &Guest, places: &Places) -> Vec<String> {
     );
     option("-append", KERNEL_ARGS.to_owned());
     args
+}
+
+/// The initramfs that `guest` boots. The kernel unpacks archives one after the
+/// other, so tools are simply appended.
+fn initrd(guest: &Guest, tools: bool, places: &Places) -> Result<PathBuf> {
+    let small = places
+        .guests
+        .join(format!("kernel-{}", guest.kernel))
+        .join("initrd");
+    if !tools {
+        return Ok(small);
+    }
+    let large = places.run.join(format!("initrd-{}-tools", guest.kernel));
+    if !large.exists() {
+        let doing = || format!("make {}", large.display());
+        let mut bytes = fs::read(&small).doing(doing)?;
+        bytes.extend(fs::read(places.guests.join("tools.cpio")).doing(doing)?);
+        fs::write(&large, bytes).doing(doing)?;
+    }
+    Ok(large)
 }
 
 /// Every feature by name, on or off.
@@ -261,12 +283,12 @@ mod tests {
 
     #[test]
     fn the_guests_settings_reach_the_command_line() {
-        let args = guest_args(&guest(), &Places::default()).join(" ");
+        let args = guest_args(&guest(), Path::new("/x/initrd"), &Places::default()).join(" ");
         for part in [
             "-smp 3 ",
             "-m 192 ",
             "-kernel /guest/kernel-7.3/vmlinux ",
-            "-initrd /guest/kernel-7.3/initrd ",
+            "-initrd /x/initrd ",
             "guest=a,debug-threads=on",
             "path=/run/guest/a.sock,",
             "name=corun.agent",

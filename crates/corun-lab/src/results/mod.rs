@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Results of a case: what was measured, what follows from it, and its tables.
+
+mod format;
+mod latency;
+mod machine;
+mod model;
+mod spread;
+mod summary;
+mod table;
+
+pub use machine::{Disturbance, MachineTimes};
+pub use model::{
+    BootCounts, CaseResult, GateOutcome, GuestInfo, HostInfo, MachineWindow, SCHEMA_VERSION,
+};
+pub use spread::Spread;
+pub use summary::{CounterSums, GuestSummary, LatencyFigures, SchedulerFigures, Summary};
+pub use table::render;
