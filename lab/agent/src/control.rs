@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::sync::lock;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
-use std::sync::{Condvar, Mutex};
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Instant;
 
 /// The strings by which one run is held; shared by the server, the run's own
@@ -60,7 +60,7 @@ impl Control {
                 None => self
                     .changed
                     .wait(state)
-                    .unwrap_or_else(std::sync::PoisonError::into_inner),
+                    .unwrap_or_else(PoisonError::into_inner),
                 Some(deadline) => {
                     let left = deadline.saturating_duration_since(Instant::now());
                     if left.is_zero() {
@@ -69,7 +69,7 @@ impl Control {
                     let (state, _) = self
                         .changed
                         .wait_timeout(state, left)
-                        .unwrap_or_else(std::sync::PoisonError::into_inner);
+                        .unwrap_or_else(PoisonError::into_inner);
                     state
                 }
             };

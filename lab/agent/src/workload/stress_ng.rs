@@ -32,7 +32,7 @@ pub(super) static WORKLOAD: Workload = Workload {
             name: "slice_s",
             about: "length of one slice in seconds, to which its start comes: some seconds in a guest",
             kind: Kind::Int {
-                default: 2,
+                default: 5,
                 min: 1,
                 max: 3600,
             },

@@ -34,7 +34,7 @@ pub(super) static WORKLOAD: Workload = Workload {
             name: "events",
             about: "events of one run, threads and cpu tests",
             kind: Kind::Int {
-                default: 300,
+                default: 150,
                 min: 1,
                 max: 1_000_000_000,
             },
@@ -43,7 +43,7 @@ pub(super) static WORKLOAD: Workload = Workload {
             name: "acquisitions",
             about: "mutexes that each thread takes in one run, mutex test",
             kind: Kind::Int {
-                default: 20_000,
+                default: 10_000,
                 min: 1,
                 max: 1_000_000_000,
             },
