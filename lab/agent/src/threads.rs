@@ -222,7 +222,7 @@ mod tests {
         )
         .expect("starts");
         session.open_window();
-        while session.total_work() < 1000 {
+        while session.total_work() < session.work_at_begin + 1000 {
             std::thread::yield_now();
         }
         let window = session.close_window();

@@ -44,7 +44,7 @@ pub(super) static WORKLOAD: Workload = Workload {
             name: "loops",
             about: "messages of 100 bytes from each sender to each receiver of its group",
             kind: Kind::Int {
-                default: 400,
+                default: 200,
                 min: 1,
                 max: 1_000_000,
             },
