@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The cases in `lab/cases` are valid, and keep what their names promise.
+
+use corun_lab::case::{Case, SchedulerKind, TimeScale, load};
+use corun_lab::driver::{Step, plan};
+use std::path::PathBuf;
+
+fn dir() -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../lab/cases"))
+}
+
+fn case(name: &str) -> Case {
+    match load(&dir().join(format!("{name}.toml"))) {
+        Ok((case, _)) => case,
+        Err(e) => panic!("{e}"),
+    }
+}
+
+#[test]
+fn every_case_is_valid_and_named_after_its_file() {
+    let mut seen = 0;
+    for entry in std::fs::read_dir(dir()).expect("lab/cases") {
+        let path = entry.expect("entry").path();
+        if path.extension().is_some_and(|e| e == "toml") {
+            let name = path
+                .file_stem()
+                .expect("stem")
+                .to_string_lossy()
+                .into_owned();
+            assert_eq!(case(&name).case.name, name);
+            seen += 1;
+        }
+    }
+    assert!(seen >= 7, "{seen} cases");
+}
+
+#[test]
+fn every_case_compares_corun_with_the_kernel() {
+    for name in [
+        "demo",
+        "smoke",
+        "full",
+        "fair-equal",
+        "fair-weights",
+        "timescale",
+        "yields",
+    ] {
+        let kinds: Vec<_> = case(name).schedulers.iter().map(|s| s.kind).collect();
+        assert_eq!(
+            kinds[0],
+            SchedulerKind::Kernel,
+            "{name}: the baseline comes first"
+        );
+        assert!(kinds.contains(&SchedulerKind::Corun), "{name}");
+    }
+}
+
+/// The demo's windows alone: 15 minutes on a fresh machine, 6 on a second run
+/// include all else.
+#[test]
+fn the_demo_is_short() {
+    let case = case("demo");
+    let windows = plan(&case)
+        .iter()
+        .filter(|s| matches!(s, Step::Window(_)))
+        .count();
+    let seconds = windows as f64 * (case.case.warmup_s + case.case.measure_s);
+    assert!(seconds <= 240.0, "{seconds} s");
+    assert!(case.case.repeats >= 3 && case.gate.enabled);
+}
+
+#[test]
+fn the_smoke_case_claims_no_figures() {
+    let case = case("smoke");
+    assert!(!case.gate.enabled);
+    assert_eq!(
+        (case.case.repeats, case.case.time_scale),
+        (1, TimeScale::Factor(1.0))
+    );
+    assert!(
+        case.guests
+            .iter()
+            .all(|g| g.pv.sched_yield && !g.pv.tlb_flush && !g.pv.ipi)
+    );
+}
