@@ -42,7 +42,8 @@ static void settle(struct task_ctx *t, u32 slot, u64 now_ns)
 	t->run_start_ns = now_ns;
 	corun_share_charge_vcpu(&t->vcpu, ran_ns);
 	/* Several pCPUs charge one VM at once. */
-	__sync_fetch_and_add(&vm->vtime_ns, corun_share_vtime(ran_ns, vm->weight));
+	__sync_fetch_and_add(&vm->vtime_ns,
+			     corun_share_vtime(ran_ns, vm->weight));
 	__sync_fetch_and_add(&vm->used_ns, ran_ns);
 }
 
@@ -86,10 +87,9 @@ static bool preempts(struct task_ctx *t, u32 slot, s32 cpu, u64 now_ns)
 	started_ns = c->run_start_ns;
 	if (!started_ns)
 		return false;
-	return corun_share_preempts(vm_of(slot), &t->vcpu,
-				    vm_of(c->running_slot), &c->running,
-				    slot == c->running_slot, now_ns - started_ns,
-				    tunables());
+	return corun_share_preempts(
+		vm_of(slot), &t->vcpu, vm_of(c->running_slot), &c->running,
+		slot == c->running_slot, now_ns - started_ns, tunables());
 }
 
 /* Kicks one pCPU off its task for @p, if one should give way. */
@@ -421,8 +421,8 @@ void BPF_STRUCT_OPS(corun_exit, struct scx_exit_info *ei)
 
 SCX_OPS_DEFINE(corun_ops, .select_cpu = (void *)corun_select_cpu,
 	       .enqueue = (void *)corun_enqueue,
-	       .dispatch = (void *)corun_dispatch,
-	       .yield = (void *)corun_yield, .running = (void *)corun_running,
+	       .dispatch = (void *)corun_dispatch, .yield = (void *)corun_yield,
+	       .running = (void *)corun_running,
 	       .stopping = (void *)corun_stopping,
 	       .set_weight = (void *)corun_set_weight,
 	       .init_task = (void *)corun_init_task,

@@ -27,7 +27,8 @@ static u32 claim_slot(u64 kvm, u32 tgid)
 		struct vm_info *info = info_of(slot);
 		struct corun_vm *vm = vm_of(slot);
 
-		if (info->kvm || __sync_val_compare_and_swap(&info->kvm, 0, kvm))
+		if (info->kvm ||
+		    __sync_val_compare_and_swap(&info->kvm, 0, kvm))
 			continue;
 		info->tgid = tgid;
 		info->nr_vcpus = 0;

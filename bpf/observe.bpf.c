@@ -8,13 +8,13 @@
 char _license[] SEC("license") = "GPL";
 
 /* X(name): the fate of a directed yield, by the order of yield_to()'s checks. */
-#define YIELD_FATES(X)                                                       \
-	X(asked)                                                             \
-	X(honoured) /* the scheduler took it */                              \
-	X(refused_both_alone) /* both runqueues hold one task: -ESRCH */     \
-	X(refused_other_class) /* target is of another scheduling class */   \
-	X(refused_target_running) /* target is on a pCPU already */          \
-	X(refused_target_asleep) /* target is not runnable */                \
+#define YIELD_FATES(X)                                                         \
+	X(asked)                                                               \
+	X(honoured) /* the scheduler took it */                                \
+	X(refused_both_alone) /* both runqueues hold one task: -ESRCH */       \
+	X(refused_other_class) /* target is of another scheduling class */     \
+	X(refused_target_running) /* target is on a pCPU already */            \
+	X(refused_target_asleep) /* target is not runnable */                  \
 	X(refused_by_scheduler) /* the scheduling class said no */
 
 #define FATE_INDEX(name) FATE_##name,

@@ -10,13 +10,15 @@ _Static_assert(offsetof(struct corun_vm, weight) == 24, "Vm in lib.rs");
 _Static_assert(sizeof(struct corun_vcpu) == 24, "Vcpu in lib.rs");
 _Static_assert(offsetof(struct corun_vcpu, weight) == 16, "Vcpu in lib.rs");
 _Static_assert(sizeof(struct corun_vector) == 144, "Vector in vector.rs");
-_Static_assert(offsetof(struct corun_vector, tun) == 104, "Vector in vector.rs");
+_Static_assert(offsetof(struct corun_vector, tun) == 104,
+	       "Vector in vector.rs");
 
 u64 corun_native_share_vtime(u64 delta_ns, u32 weight);
 void corun_native_share_charge_vcpu(struct corun_vcpu *vcpu, u64 delta_ns);
 u64 corun_native_share_wake(u64 vtime_ns, u64 now_ns,
 			    const struct corun_tunables *tun);
-bool corun_native_share_first(const struct corun_vm *a, const struct corun_vm *b);
+bool corun_native_share_first(const struct corun_vm *a,
+			      const struct corun_vm *b);
 bool corun_native_share_preempts(const struct corun_vm *waking_vm,
 				 const struct corun_vcpu *waking,
 				 const struct corun_vm *running_vm,
@@ -41,7 +43,8 @@ u64 corun_native_share_wake(u64 vtime_ns, u64 now_ns,
 	return corun_share_wake(vtime_ns, now_ns, tun);
 }
 
-bool corun_native_share_first(const struct corun_vm *a, const struct corun_vm *b)
+bool corun_native_share_first(const struct corun_vm *a,
+			      const struct corun_vm *b)
 {
 	return corun_share_first(a, b);
 }

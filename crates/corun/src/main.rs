@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The `corun` command line: one module a command.
 
+mod lab;
 mod run;
 
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
+use corun_lab::driver::{self, DriverOptions};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,6 +24,25 @@ struct Cli {
 enum Command {
     /// Schedule this host: load corun's sched_ext scheduler until Ctrl-C
     Run(run::Args),
+    /// The lab: an emulated KVM host that boots anywhere in seconds
+    #[command(subcommand)]
+    Lab(lab::Command),
+    /// Drive a case inside the emulated host (`corun lab run` starts it there)
+    #[command(hide = true)]
+    LabDriver {
+        /// The case as JSON
+        case: PathBuf,
+        /// Start the guests and measure nothing
+        #[arg(long)]
+        guests_only: bool,
+    },
+    /// Put the policy's test vectors through its BPF build, in this kernel
+    #[command(hide = true)]
+    PolicyCheck {
+        /// Made-up vectors a decision, beside the repository's
+        #[arg(long, default_value_t = 200)]
+        random: u32,
+    },
 }
 
 fn main() -> ExitCode {
@@ -34,7 +56,7 @@ fn main() -> ExitCode {
         .without_time()
         .init();
     match dispatch(cli.command) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             eprintln!("corun: {error:#}");
             ExitCode::FAILURE
@@ -42,10 +64,29 @@ fn main() -> ExitCode {
     }
 }
 
-fn dispatch(command: Command) -> Result<()> {
+fn dispatch(command: Command) -> Result<ExitCode> {
+    // The driver handles signals itself: in the lab it is its guests' parent.
+    if let Command::LabDriver { case, guests_only } = command {
+        let options = DriverOptions {
+            case,
+            guests_only,
+            corun: None,
+        };
+        return Ok(if driver::run(&options) {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        });
+    }
     let stop = stop_flag()?;
     match command {
-        Command::Run(args) => run::run(&args, &stop),
+        Command::LabDriver { .. } => unreachable!("handled above"),
+        Command::Run(args) => run::run(&args, &stop).map(|()| ExitCode::SUCCESS),
+        Command::Lab(command) => lab::dispatch(&command, &stop),
+        Command::PolicyCheck { random } => {
+            println!("{} passed, 0 failed", corun_host::vectors::check(random)?);
+            Ok(ExitCode::SUCCESS)
+        }
     }
 }
 
