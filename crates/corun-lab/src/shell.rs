@@ -16,7 +16,7 @@ const BEGIN: &str = "corun-lab: commands begin";
 const END: &str = "corun-lab: commands ended with ";
 
 /// How long L1 may take to its init. Measured: 4 s on an idle machine.
-const UP_WITHIN: Duration = Duration::from_secs(120);
+const UP_WITHIN: Duration = Duration::from_mins(2);
 /// How long L1 may take from the end of the commands to its power-off.
 const DOWN_WITHIN: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(100);
@@ -169,14 +169,14 @@ impl Shown {
 }
 
 /// The driver tells when the guests are up; a script must not race with that.
-const START_GUESTS: &str = r#"
+const START_GUESTS: &str = r"
 corun lab-driver --guests-only /corun/case.json > /run/guests.log 2>&1 &
 guests=$!
 while kill -0 $guests 2>/dev/null && ! grep -q 'guests are up' /run/guests.log; do
     sleep 0.2
 done
 cat /run/guests.log
-"#;
+";
 
 fn batch_entry(guests: bool) -> String {
     let start = if guests { START_GUESTS } else { "" };

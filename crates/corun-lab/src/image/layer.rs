@@ -14,7 +14,7 @@ const LAYOUT: u32 = 1;
 /// Prefix of files under way; found under the cache's lock, they are left-overs.
 const PARTIAL: &str = ".part-";
 /// Layers that were built this recently are kept.
-const IN_USE: Duration = Duration::from_secs(3600);
+const IN_USE: Duration = Duration::from_hours(1);
 
 /// Returns the file `name-<hash of inputs>.<suffix>` of `dir`, made by `make`
 /// when it is missing. It appears whole or not at all; older ones of the same

@@ -45,10 +45,8 @@ impl<'a> Apt<'a> {
         } else {
             String::new()
         };
-        let sources: String = SUITES
-            .iter()
-            .map(|suite| format!("deb {signed}{uri} {suite} main\n"))
-            .collect();
+        let line = |suite| format!("deb {signed}{uri} {suite} main\n");
+        let sources = SUITES.map(line).concat();
         let (list, stamp) = (
             self.root.join("etc/sources.list"),
             self.root.join("updated"),

@@ -6,6 +6,8 @@
 mod apt;
 mod error;
 mod fetch;
+#[cfg(test)]
+mod fetch_tests;
 mod manifest;
 mod mirror;
 mod request;
