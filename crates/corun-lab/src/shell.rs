@@ -237,7 +237,8 @@ mod tests {
         console.push_str("f a line\nno newline");
         assert_eq!(shown.advance(&console), "half a line\n");
         assert_eq!(shown.code, None);
-        console.push_str(&format!("{END}3\ncorun-lab: entry ended with 0\n"));
+        let end = format!("{END}3\ncorun-lab: entry ended with 0\n");
+        console.push_str(&end);
         assert_eq!(shown.advance(&console), "no newline");
         assert_eq!(shown.code, Some(3));
         assert_eq!(shown.advance(&console), "");

@@ -119,7 +119,7 @@ mod tests {
     fn a_stop_ends_the_wait() {
         let (ours, _theirs) = UnixStream::pair().expect("pair");
         let channel = ControlChannel::new(ours).expect("channel");
-        let result = channel.next(Duration::from_secs(60), &AtomicBool::new(true));
+        let result = channel.next(Duration::from_mins(1), &AtomicBool::new(true));
         assert!(matches!(result, Err(BootError::Interrupted)));
     }
 }

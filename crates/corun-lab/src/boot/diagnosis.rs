@@ -337,7 +337,7 @@ mod tests {
 
     #[test]
     fn silence_is_a_hang_and_tells_the_stage() {
-        let waited = Duration::from_secs(60);
+        let waited = Duration::from_mins(1);
         let d = Diagnosis::new(&evidence(Failure::Silent { waited }, "", None), None);
         assert_eq!((d.cause, d.was_up), (Cause::Hang, false));
         assert!(d.to_string().contains("before its init started"), "{d}");
