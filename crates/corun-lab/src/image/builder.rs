@@ -22,13 +22,13 @@ pub struct ImageSpec {
     pub host_kernel: String,
     /// Version prefixes of the guests' kernels.
     pub guest_kernels: Vec<String>,
-    /// Whether guests need stress-ng and sysbench: 45 MB more in the initramfs
-    /// of each, which then needs [`MIN_GUEST_MIB_WITH_TOOLS`] of memory.
+    /// Whether a guest needs stress-ng or sysbench. Its initramfs is then 49 MB
+    /// larger, and it needs [`MIN_GUEST_MIB_WITH_TOOLS`] of memory.
     pub tools: bool,
 }
 
-/// Least memory of a guest when [`ImageSpec::tools`] is set. MiB. Measured: with
-/// 192 the kernel cannot unpack the initramfs.
+/// Least memory of a guest that gets the large tools. MiB. Measured: with 192
+/// the kernel cannot unpack the initramfs.
 pub const MIN_GUEST_MIB_WITH_TOOLS: u32 = 256;
 
 impl Default for ImageSpec {
@@ -44,17 +44,18 @@ impl Default for ImageSpec {
 impl ImageSpec {
     /// What `case` needs.
     pub fn for_case(case: &Case) -> Self {
-        let mut workloads = case.phases.iter().flat_map(|p| p.run.values());
         Self {
             host_kernel: case.host.kernel.clone(),
             guest_kernels: case.guests.iter().map(|g| g.kernel.clone()).collect(),
-            tools: workloads.any(|w| guests::TOOLS.contains(&w.workload.as_str())),
+            tools: case.needs_tools(),
         }
     }
 }
 
 /// A built L1. In its file system, a guest kernel `7.3` is
-/// `/guest/kernel-7.3/vmlinux` with `/guest/kernel-7.3/initrd`.
+/// `/guest/kernel-7.3/vmlinux` with `/guest/kernel-7.3/initrd`; with
+/// [`ImageSpec::tools`] there is `/guest/tools.cpio`, to be appended to the
+/// initrd of a guest that needs stress-ng or sysbench.
 #[derive(Debug, Clone)]
 pub struct Image {
     /// L1's kernel, an ELF file with a PVH entry.
@@ -141,8 +142,11 @@ impl<'a> Builder<'a> {
         let mut layers = vec![work.base(&host)?];
         for name in unique(&spec.guest_kernels) {
             let kernel = Kernel::fetch(&fetcher, name)?;
-            layers.push(work.guest(&kernel, &agent, spec.tools)?);
+            layers.push(work.guest(&kernel, &agent)?);
             versions.insert(format!("kernel-{name}"), kernel.version);
+        }
+        if spec.tools {
+            layers.push(work.tools()?);
         }
         layers.push(work.corun(&corun)?);
         let image = Image {
@@ -232,22 +236,25 @@ impl Work {
         self.layer(&name, &inputs, || host::base(&self.loader, &host.modules))
     }
 
-    fn guest(&self, kernel: &Kernel, agent: &Path, tools: bool) -> Result<PathBuf, ImageError> {
+    fn guest(&self, kernel: &Kernel, agent: &Path) -> Result<PathBuf, ImageError> {
         let inputs = [&self.programs, &kernel.key, &content_of(agent)?];
-        let suffix = if tools { "-tools" } else { "" };
-        let name = format!("guest-{}{suffix}", kernel.name);
+        let name = format!("guest-{}", kernel.name);
         self.layer(&name, &inputs.map(String::as_str), || {
-            let mut inner = guests::initramfs(&self.loader, agent, &kernel.modules)?;
-            if tools {
-                guests::add_tools(&mut inner, &self.loader)?;
-            }
-            let mut initrd = Vec::new();
-            inner.write(&mut initrd)?;
+            let inner = guests::initramfs(&self.loader, agent, &kernel.modules)?;
             let mut outer = Archive::new();
             let dir = format!("guest/kernel-{}", kernel.name);
             outer
                 .file(&format!("{dir}/vmlinux"), 0o644, kernel.elf()?)
-                .file(&format!("{dir}/initrd"), 0o644, initrd);
+                .file(&format!("{dir}/initrd"), 0o644, inner.bytes()?);
+            Ok(outer)
+        })
+    }
+
+    fn tools(&self) -> Result<PathBuf, ImageError> {
+        self.layer("tools", &[&self.programs], || {
+            let inner = guests::tools(&self.loader)?;
+            let mut outer = Archive::new();
+            outer.file("guest/tools.cpio", 0o644, inner.bytes()?);
             Ok(outer)
         })
     }

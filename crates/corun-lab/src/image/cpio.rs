@@ -73,7 +73,14 @@ impl Archive {
         self
     }
 
-    /// The archive's bytes. The order is by path, so parents come first.
+    /// The archive as one piece, for an archive inside another.
+    pub(super) fn bytes(&self) -> Result<Vec<u8>, ImageError> {
+        let mut bytes = Vec::new();
+        self.write(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Writes the archive. The order is by path, so parents come first.
     pub(super) fn write(&self, out: &mut impl Write) -> Result<(), ImageError> {
         let mut w = Counted { out, written: 0 };
         for (ino, (path, node)) in (1..).zip(&self.nodes) {
@@ -189,8 +196,7 @@ mod tests {
             .link("lib", "usr/lib")
             .dir("tmp", 0o1777)
             .char_device("dev/console", 5, 1);
-        let mut bytes = Vec::new();
-        archive.write(&mut bytes).expect("writes");
+        let bytes = archive.bytes().expect("writes");
         assert_eq!(bytes.len() % ALIGN, 0);
         let paths: Vec<_> = read(&bytes).into_iter().map(|e| e.0).collect();
         assert_eq!(
@@ -218,9 +224,6 @@ mod tests {
         let (mut a, mut b) = (Archive::new(), Archive::new());
         a.file("a/x", 0o644, vec![1]).file("b", 0o644, vec![2]);
         b.file("b", 0o644, vec![2]).file("a/x", 0o644, vec![1]);
-        let (mut left, mut right) = (Vec::new(), Vec::new());
-        a.write(&mut left).expect("writes");
-        b.write(&mut right).expect("writes");
-        assert_eq!(left, right);
+        assert_eq!(a.bytes().expect("writes"), b.bytes().expect("writes"));
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What guests boot: one kernel and initramfs per guest kernel, with the agent
-//! as process 1.
+//! as process 1, and an archive of large tools to append where they are needed.
 
 use super::ImageError;
 use super::cpio::Archive;
@@ -15,7 +15,7 @@ const HOSTS: &str = "127.0.0.1 localhost\n";
 
 /// Large workloads; their libraries come to 40 MB, so only cases that use
 /// them pay for them.
-pub(super) const TOOLS: [&str; 2] = ["stress-ng", "sysbench"];
+const TOOLS: [&str; 2] = ["stress-ng", "sysbench"];
 
 /// The guest initramfs: agent, busybox, hackbench.
 pub(super) fn initramfs(
@@ -51,13 +51,15 @@ pub(super) fn initramfs(
     Ok(archive)
 }
 
-/// Adds the large tools with those of their libraries that are not there yet.
-pub(super) fn add_tools(archive: &mut Archive, loader: &Loader) -> Result<(), ImageError> {
+/// The large tools with their libraries, as an archive to append to a guest's
+/// initramfs.
+pub(super) fn tools(loader: &Loader) -> Result<Archive, ImageError> {
+    let mut archive = Archive::new();
     for tool in TOOLS {
         let path = format!("usr/bin/{tool}");
-        loader.add_program(archive, &loader.find(&path)?, &path)?;
+        loader.add_program(&mut archive, &loader.find(&path)?, &path)?;
     }
-    Ok(())
+    Ok(archive)
 }
 
 /// busybox and the names that scripts of the lab and its users call. Its init
