@@ -7,7 +7,7 @@ use corun_lab_proto::{from_line, to_line};
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Instant;
 
@@ -79,30 +79,30 @@ impl Agents {
     /// The next arrival, or `None` when nothing came until `deadline`.
     pub(super) fn next(&self, deadline: Instant) -> Option<Arrival> {
         let timeout = deadline.saturating_duration_since(Instant::now());
-        match self.arrivals.recv_timeout(timeout) {
-            Ok(arrival) => Some(arrival),
-            // We hold a sender ourselves, so this channel never disconnects.
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
-        }
+        // We hold a sender ourselves, so this channel never disconnects: the only
+        // error is the timeout.
+        self.arrivals.recv_timeout(timeout).ok()
     }
 }
 
 fn listen(guest: &str, input: UnixStream, sender: &Sender<Arrival>) {
     let arrive = |what| {
-        sender.send(Arrival {
-            guest: guest.to_owned(),
-            at: Instant::now(),
-            what,
-        })
+        sender
+            .send(Arrival {
+                guest: guest.to_owned(),
+                at: Instant::now(),
+                what,
+            })
+            .is_ok()
     };
     for line in BufReader::new(input).lines().map_while(Result::ok) {
         let what = match from_line::<Event>(&line) {
             Ok(event) => What::Event(event),
             Err(e) => What::Garbage(e.to_string()),
         };
-        if arrive(what).is_err() {
+        if !arrive(what) {
             return;
         }
     }
-    let _ = arrive(What::Closed);
+    arrive(What::Closed);
 }

@@ -15,7 +15,7 @@ use std::thread;
 use std::time::Duration;
 
 /// How long the runner may take to judge a window.
-const VERDICT_TIMEOUT: Duration = Duration::from_secs(60);
+const VERDICT_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// The driver's end of the channel.
 pub(super) struct Control {

@@ -3,9 +3,12 @@
 
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::PathBuf;
+use std::thread;
+use std::time::Duration;
 
 /// Ticks of /proc/stat per second.
 const USER_HZ: u64 = 100;
@@ -46,6 +49,39 @@ fn vcpu_threads(pid: u32) -> io::Result<Vec<i32>> {
         }
     }
     Ok(found)
+}
+
+/// Whether some vCPU of `pid` is runnable now and after `wait`, and none that is
+/// got any CPU time meanwhile.
+pub(super) fn starved(pid: u32, wait: Duration) -> io::Result<bool> {
+    let before = runnable(pid)?;
+    thread::sleep(wait);
+    let after = runnable(pid)?;
+    let both: Vec<_> = after
+        .iter()
+        .filter(|(tid, _)| before.contains_key(tid))
+        .collect();
+    Ok(!both.is_empty() && both.iter().all(|(tid, used)| before.get(tid) == Some(used)))
+}
+
+/// CPU time of each runnable vCPU thread of `pid`.
+fn runnable(pid: u32) -> io::Result<BTreeMap<i32, String>> {
+    let mut found = BTreeMap::new();
+    for tid in vcpu_threads(pid)? {
+        let task = format!("/proc/{pid}/task/{tid}");
+        if is_runnable(&fs::read_to_string(format!("{task}/stat"))?) {
+            let used = fs::read_to_string(format!("{task}/schedstat"))?;
+            let used = used.split_whitespace().next().unwrap_or_default();
+            found.insert(tid, used.to_owned());
+        }
+    }
+    Ok(found)
+}
+
+fn is_runnable(stat: &str) -> bool {
+    // The name, in parentheses, may contain anything.
+    stat.rsplit_once(')')
+        .is_some_and(|(_, rest)| rest.trim_start().starts_with('R'))
 }
 
 /// Lets the vCPU threads of `pid` run on `cpus` alone.
@@ -108,6 +144,18 @@ mod tests {
     fn both_kinds_of_switches_count() {
         let status = "Name:\tx\nvoluntary_ctxt_switches:\t12\nnonvoluntary_ctxt_switches:\t30\n";
         assert_eq!(switches(status), 42);
+    }
+
+    #[test]
+    fn the_state_follows_the_name() {
+        assert!(is_runnable("7 (CPU 0/KVM) R 1 1\n"));
+        assert!(!is_runnable("7 (CPU R) R) S 1 1\n"));
+    }
+
+    #[test]
+    fn who_has_no_vcpus_is_not_starved() {
+        let starved = starved(std::process::id(), Duration::ZERO);
+        assert!(!starved.expect("our own process"));
     }
 
     #[test]

@@ -50,6 +50,11 @@ impl Places {
         self.run.join(format!("{guest}.sock"))
     }
 
+    /// What the guest's VMM says.
+    pub(super) fn vmm_output(&self, guest: &str) -> PathBuf {
+        self.run.join(format!("{guest}.vmm"))
+    }
+
     /// The guest's serial log.
     pub(super) fn log(&self, guest: &str) -> PathBuf {
         self.run.join(format!("{guest}.log"))
@@ -78,7 +83,7 @@ impl Vmm {
         let initrd = initrd(guest, tools, places)?;
         let vmm = spawn(
             &guest_args(guest, &initrd, places),
-            &places.run.join(format!("{}.vmm", guest.name)),
+            &places.vmm_output(&guest.name),
         )?;
         let group = cgroup::make(&places.cgroups, &guest.name, guest.weight)?;
         cgroup::enter(&group, vmm.pid())?;
@@ -113,7 +118,7 @@ impl Vmm {
             if let Ok(Some(status)) = self.child.try_wait() {
                 return Err(DriverError::Own(format!(
                     "guest {guest}: QEMU ended at once ({status}): {}",
-                    tail(&places.run.join(format!("{guest}.vmm")), 5)
+                    tail(&places.vmm_output(guest), 5)
                 )));
             }
             thread::sleep(Duration::from_millis(20));

@@ -18,7 +18,7 @@ const READY_LINE: &str = "corun: scheduling";
 /// Verifying and attaching BPF programs takes seconds under emulation.
 const LOAD_TIMEOUT: Duration = Duration::from_secs(90);
 /// The same for leaving.
-const UNLOAD_TIMEOUT: Duration = Duration::from_secs(60);
+const UNLOAD_TIMEOUT: Duration = Duration::from_mins(1);
 /// Lines of corun's output that are kept for messages.
 const KEPT_LINES: usize = 60;
 
@@ -82,7 +82,8 @@ fn arguments(factor: f64, options: &[String]) -> Vec<String> {
     arguments
 }
 
-fn sched_ext_state() -> String {
+/// What the kernel says of sched_ext: "enabled", "disabled", ...
+pub(super) fn sched_ext_state() -> String {
     let text = fs::read_to_string("/sys/kernel/sched_ext/state").unwrap_or_default();
     text.trim().to_owned()
 }

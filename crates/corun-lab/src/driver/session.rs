@@ -6,6 +6,7 @@ use super::control::Control;
 use super::counters::CounterSource;
 use super::error::{Context, DriverError, Result};
 use super::qemu::{self, Places, Vmm};
+use super::{procfs, scheduler};
 use corun_lab_proto::agent::{Command, Event};
 use corun_lab_proto::control::Report;
 use std::collections::BTreeMap;
@@ -13,6 +14,10 @@ use std::time::{Duration, Instant};
 
 /// How often a wait looks for an order to abort.
 const ABORT_POLL: Duration = Duration::from_millis(250);
+
+/// How long a runnable vCPU may be without CPU time before it counts as starved:
+/// longer than any slice in scaled time.
+const STARVED: Duration = Duration::from_secs(5);
 
 /// A boot in progress.
 pub(super) struct Session {
@@ -64,7 +69,7 @@ impl Session {
     ) -> Result<(String, Instant, Event)> {
         match self.next_until(deadline)? {
             Some(arrival) => Ok(arrival),
-            None => Err(self.suspect(awaited, &format!("is silent while {doing}"))),
+            None => Err(self.silent(awaited, doing)),
         }
     }
 
@@ -95,18 +100,39 @@ impl Session {
         }
     }
 
-    /// An error that names `guest` and shows the end of its serial log.
+    /// `guest` said nothing for too long. A VM that wants to run and gets no CPU
+    /// time is starved by the scheduler under test, which must never pass for an
+    /// emulator fault; a VM that runs, or waits for ever, may be one.
+    fn silent(&self, guest: &str, doing: &str) -> DriverError {
+        let what = format!("is silent while {doing}");
+        let Some(pid) = self.pids.get(guest) else {
+            return self.suspect(guest, &what);
+        };
+        match procfs::starved(*pid, STARVED) {
+            Ok(true) => DriverError::Own(format!(
+                "guest {guest} {what}: all its runnable vCPUs got no CPU time in {} s; \
+                 the scheduler starves it (sched_ext is {:?})",
+                STARVED.as_secs(),
+                scheduler::sched_ext_state()
+            )),
+            _ => self.suspect(guest, &what),
+        }
+    }
+
+    /// An error that names `guest` and shows the end of its serial log, and of
+    /// its VMM's output.
     pub(super) fn suspect(&self, guest: &str, what: &str) -> DriverError {
         let log = qemu::tail(&self.places.log(guest), 15);
+        let vmm = qemu::tail(&self.places.vmm_output(guest), 5);
         DriverError::EmulatorSuspect(format!(
-            "guest {guest} {what}; end of its serial log:\n{log}"
+            "guest {guest} {what}; end of its serial log:\n{log}\nend of its VMM's output:\n{vmm}"
         ))
     }
 
     /// CPU time of each VM so far. Nanoseconds.
     pub(super) fn cpu_times(&self) -> Result<BTreeMap<String, u64>> {
         let read = |(name, pid): (&String, &u32)| {
-            let time = super::procfs::cpu_time_ns(*pid);
+            let time = procfs::cpu_time_ns(*pid);
             let time = time.doing(|| format!("read the CPU time of guest {name}"))?;
             Ok((name.clone(), time))
         };

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// How often a window that the runner refuses is measured in all.
 const MAX_TRIES: u32 = 3;
 /// What a slow, preempted guest may need beyond the window's own length.
-const SLACK: Duration = Duration::from_secs(60);
+const SLACK: Duration = Duration::from_mins(1);
 
 /// What to measure.
 #[derive(Debug, Clone, Default)]

@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn the_time_left_follows_from_the_speed_so_far() {
-        let minute = Duration::from_secs(60);
+        let minute = Duration::from_mins(1);
         assert_eq!(time_left(minute, 0, 4), None);
         assert_eq!(time_left(minute, 1, 4), Some(3 * minute));
         assert_eq!(time_left(minute, 4, 4), Some(Duration::ZERO));

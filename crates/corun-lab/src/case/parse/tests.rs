@@ -94,174 +94,176 @@ fn unreadable_file() {
     );
 }
 
-/// Each slip, and what its message must name: place, key, expectation.
+/// Each slip (what is replaced by what), and what its message must name: place
+/// and key, expectation.
+const SLIPS: &[(&str, &str, &str, &str)] = &[
+    (
+        "name = \"demo\"",
+        "name = \"../x\"",
+        "2:8: case.name",
+        "letters, digits",
+    ),
+    (
+        "name = \"demo\"",
+        "name = \"d\"\nrepeats = 0",
+        "3:11: case.repeats",
+        "1 to 1000",
+    ),
+    (
+        "name = \"demo\"",
+        "name = \"d\"\nmeasure_s = 0.0",
+        "case.measure_s",
+        "0.1 to 600",
+    ),
+    (
+        "name = \"demo\"",
+        "name = \"d\"\nwarmup_s = -1.0",
+        "case.warmup_s",
+        "0 to 600",
+    ),
+    (
+        "name = \"demo\"",
+        "name = \"d\"\ntime_scale = \"fast\"",
+        "case.time_scale",
+        "\"auto\" or a number",
+    ),
+    (
+        "name = \"demo\"",
+        "name = \"d\"\ntime_scale = 0",
+        "case.time_scale",
+        "\"auto\" or a number",
+    ),
+    (
+        "name = \"demo\"",
+        "name = \"d\"\n[host]\npcpus = 0",
+        "host.pcpus",
+        "1 to 64",
+    ),
+    (
+        "name = \"demo\"",
+        "name = \"d\"\n[host]\nmemory_mib = 600",
+        "host.memory_mib",
+        "384 MiB",
+    ),
+    (
+        "name = \"demo\"",
+        "name = \"d\"\n[host]\nkernel = \"new\"",
+        "host.kernel",
+        "\"7.3\"",
+    ),
+    (
+        "kind = \"kernel\"",
+        "kind = \"kernle\"",
+        "scheduler[0].kind",
+        "did you mean `kernel`?",
+    ),
+    (
+        "kind = \"kernel\"",
+        "kind = \"kernel\"\noptions = [\"-x\"]",
+        "scheduler[0].options",
+        "takes none",
+    ),
+    (
+        "kind = \"kernel\"",
+        "kind = \"corun\"\noptions = [\"--time-scale=3\"]",
+        "scheduler[0].options",
+        "case.time_scale",
+    ),
+    (
+        "name = \"b\"",
+        "name = \"a\"",
+        "12:8: guest[1].name",
+        "used twice",
+    ),
+    (
+        "name = \"b\"",
+        "name = \"b\"\nvcpus = 0",
+        "guest[1].vcpus",
+        "1 to 64",
+    ),
+    (
+        "weight = 300",
+        "weight = 0",
+        "guest[1].weight",
+        "1 to 10000",
+    ),
+    (
+        "weight = 300",
+        "weight = 10001",
+        "guest[1].weight",
+        "1 to 10000",
+    ),
+    (
+        "weight = 300",
+        "memory_mib = 1",
+        "guest[1].memory_mib",
+        "at least 96",
+    ),
+    (
+        "weight = 300",
+        "pv = { tlb = true }",
+        "guest[1].pv.tlb",
+        "tlb_flush",
+    ),
+    (
+        "weight = 300",
+        "pv = { sched_yield = true, steal_time = false }",
+        "guest[1].pv",
+        "steal_time",
+    ),
+    (
+        "measure = [\"a\"]",
+        "measure = []",
+        "phase[0].measure",
+        "at least one",
+    ),
+    (
+        "measure = [\"a\"]",
+        "measure = [\"a\", \"a\"]",
+        "phase[0].measure[1]",
+        "twice",
+    ),
+    (
+        "measure = [\"a\"]",
+        "measure = [\"c\"]",
+        "phase[0].measure[0]",
+        "runs nothing",
+    ),
+    (
+        "run = { a",
+        "run = { aa = { workload = \"cpu\" }, a",
+        "phase[0].run.aa",
+        "did you mean `a`?",
+    ),
+    (
+        "\"tlb\", p",
+        "\"tlb\", threads = 0, p",
+        "phase[0].run.a.threads",
+        "at least 1",
+    ),
+    (
+        "pages = 4",
+        "pages = true",
+        "phase[0].run.a.params",
+        "whole number or text",
+    ),
+    (
+        "weight = 300",
+        "vcpus = 1",
+        "gate.enabled",
+        "at least 2 vCPUs",
+    ),
+    (
+        "weight = 300",
+        "weight = 300\n[gate]\ntolerance = 0",
+        "gate.tolerance",
+        "0.05 is 5 %",
+    ),
+];
+
 #[test]
 fn every_check_fires_at_its_key() {
-    let slips = [
-        (
-            "name = \"demo\"",
-            "name = \"../x\"",
-            "2:8: case.name",
-            "letters, digits",
-        ),
-        (
-            "name = \"demo\"",
-            "name = \"d\"\nrepeats = 0",
-            "3:11: case.repeats",
-            "1 to 1000",
-        ),
-        (
-            "name = \"demo\"",
-            "name = \"d\"\nmeasure_s = 0.0",
-            "case.measure_s",
-            "0.1 to 600",
-        ),
-        (
-            "name = \"demo\"",
-            "name = \"d\"\nwarmup_s = -1.0",
-            "case.warmup_s",
-            "0 to 600",
-        ),
-        (
-            "name = \"demo\"",
-            "name = \"d\"\ntime_scale = \"fast\"",
-            "case.time_scale",
-            "\"auto\" or a number",
-        ),
-        (
-            "name = \"demo\"",
-            "name = \"d\"\ntime_scale = 0",
-            "case.time_scale",
-            "\"auto\" or a number",
-        ),
-        (
-            "name = \"demo\"",
-            "name = \"d\"\n[host]\npcpus = 0",
-            "host.pcpus",
-            "1 to 64",
-        ),
-        (
-            "name = \"demo\"",
-            "name = \"d\"\n[host]\nmemory_mib = 600",
-            "host.memory_mib",
-            "384 MiB",
-        ),
-        (
-            "name = \"demo\"",
-            "name = \"d\"\n[host]\nkernel = \"new\"",
-            "host.kernel",
-            "\"7.3\"",
-        ),
-        (
-            "kind = \"kernel\"",
-            "kind = \"kernle\"",
-            "scheduler[0].kind",
-            "did you mean `kernel`?",
-        ),
-        (
-            "kind = \"kernel\"",
-            "kind = \"kernel\"\noptions = [\"-x\"]",
-            "scheduler[0].options",
-            "takes none",
-        ),
-        (
-            "kind = \"kernel\"",
-            "kind = \"corun\"\noptions = [\"--time-scale=3\"]",
-            "scheduler[0].options",
-            "case.time_scale",
-        ),
-        (
-            "name = \"b\"",
-            "name = \"a\"",
-            "12:8: guest[1].name",
-            "used twice",
-        ),
-        (
-            "name = \"b\"",
-            "name = \"b\"\nvcpus = 0",
-            "guest[1].vcpus",
-            "1 to 64",
-        ),
-        (
-            "weight = 300",
-            "weight = 0",
-            "guest[1].weight",
-            "1 to 10000",
-        ),
-        (
-            "weight = 300",
-            "weight = 10001",
-            "guest[1].weight",
-            "1 to 10000",
-        ),
-        (
-            "weight = 300",
-            "memory_mib = 1",
-            "guest[1].memory_mib",
-            "at least 96",
-        ),
-        (
-            "weight = 300",
-            "pv = { tlb = true }",
-            "guest[1].pv.tlb",
-            "tlb_flush",
-        ),
-        (
-            "weight = 300",
-            "pv = { sched_yield = true, steal_time = false }",
-            "guest[1].pv",
-            "steal_time",
-        ),
-        (
-            "measure = [\"a\"]",
-            "measure = []",
-            "phase[0].measure",
-            "at least one",
-        ),
-        (
-            "measure = [\"a\"]",
-            "measure = [\"a\", \"a\"]",
-            "phase[0].measure[1]",
-            "twice",
-        ),
-        (
-            "measure = [\"a\"]",
-            "measure = [\"c\"]",
-            "phase[0].measure[0]",
-            "runs nothing",
-        ),
-        (
-            "run = { a",
-            "run = { aa = { workload = \"cpu\" }, a",
-            "phase[0].run.aa",
-            "did you mean `a`?",
-        ),
-        (
-            "\"tlb\", p",
-            "\"tlb\", threads = 0, p",
-            "phase[0].run.a.threads",
-            "at least 1",
-        ),
-        (
-            "pages = 4",
-            "pages = true",
-            "phase[0].run.a.params",
-            "whole number or text",
-        ),
-        (
-            "weight = 300",
-            "vcpus = 1",
-            "gate.enabled",
-            "at least 2 vCPUs",
-        ),
-        (
-            "weight = 300",
-            "weight = 300\n[gate]\ntolerance = 0",
-            "gate.tolerance",
-            "0.05 is 5 %",
-        ),
-    ];
-    for (from, to, place, expectation) in slips {
+    for (from, to, place, expectation) in SLIPS {
         let text = error(from, to);
         assert!(text.starts_with("x.toml:"), "{to}: {text}");
         assert!(text.contains(place), "{to}: expected {place} in: {text}");
