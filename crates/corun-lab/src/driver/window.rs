@@ -60,7 +60,17 @@ pub(super) fn measure(session: &mut Session, spec: &WindowSpec) -> Result<Measur
     unreachable!("the loop above ends at MAX_TRIES")
 }
 
+/// Measures with the guests that have nothing to do frozen. After an error they
+/// stay so: the boot is over then.
 fn measure_once(session: &mut Session, spec: &WindowSpec) -> Result<Measured> {
+    let working: Vec<&String> = spec.measured.keys().chain(spec.load.keys()).collect();
+    session.freeze_others(&working, true)?;
+    let measured = measure_working(session, spec)?;
+    session.freeze_others(&working, false)?;
+    Ok(measured)
+}
+
+fn measure_working(session: &mut Session, spec: &WindowSpec) -> Result<Measured> {
     let window = session.next_window;
     session.next_window += 1;
     let load = start(session, &spec.load, spec, None)?;

@@ -4,6 +4,9 @@
 use corun_lab_proto::control::Report;
 use std::time::{Duration, Instant};
 
+/// A speed is not told from less than this.
+const MIN_SAMPLE: Duration = Duration::from_secs(10);
+
 /// Sees every report of a boot.
 pub trait Watch {
     /// A report has come.
@@ -19,7 +22,7 @@ pub struct Step {
     pub done: u32,
     /// Steps in all.
     pub total: u32,
-    /// Time left, from the speed so far; `None` at the beginning.
+    /// Time left, from the speed so far; `None` in the first seconds.
     pub left: Option<Duration>,
 }
 
@@ -70,7 +73,7 @@ impl<F: FnMut(&Step)> Steps<F> {
 }
 
 fn time_left(elapsed: Duration, done: u32, total: u32) -> Option<Duration> {
-    (done > 0).then(|| elapsed / done * total.saturating_sub(done))
+    (done > 0 && elapsed >= MIN_SAMPLE).then(|| elapsed / done * total.saturating_sub(done))
 }
 
 #[cfg(test)]
@@ -81,6 +84,7 @@ mod tests {
     fn the_time_left_follows_from_the_speed_so_far() {
         let minute = Duration::from_mins(1);
         assert_eq!(time_left(minute, 0, 4), None);
+        assert_eq!(time_left(Duration::from_millis(3), 1, 4), None);
         assert_eq!(time_left(minute, 1, 4), Some(3 * minute));
         assert_eq!(time_left(minute, 4, 4), Some(Duration::ZERO));
     }
