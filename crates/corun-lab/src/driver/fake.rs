@@ -40,12 +40,17 @@ pub(super) fn session(keep: Vec<bool>) -> (Session, Receiver<Report>) {
             .map_while(std::result::Result::ok)
         {
             let report: Report = from_line(&line).expect("a report");
-            if let Report::WindowEnd { window } = report {
-                let keep = keep.next().unwrap_or(true);
-                say(&mut out, &Order::Verdict { window, keep });
-            }
+            let ended = match &report {
+                Report::WindowEnd { window } => Some(*window),
+                _ => None,
+            };
+            // First: after the verdict the test may look at what was heard.
             if heard.send(report).is_err() {
                 return;
+            }
+            if let Some(window) = ended {
+                let keep = keep.next().unwrap_or(true);
+                say(&mut out, &Order::Verdict { window, keep });
             }
         }
     });
