@@ -93,7 +93,8 @@ static bool preempts(struct task_ctx *t, u32 slot, s32 cpu, u64 now_ns)
 }
 
 /* Kicks one pCPU off its task for @p, if one should give way. */
-static void kick_for_wakeup(struct task_struct *p, struct task_ctx *t, u32 slot)
+static __noinline void kick_for_wakeup(struct task_struct *p,
+				       struct task_ctx *t, u32 slot)
 {
 	u64 now_ns = scx_bpf_now();
 	s32 prev_cpu = scx_bpf_task_cpu(p);
@@ -190,7 +191,7 @@ bool BPF_STRUCT_OPS(corun_yield, struct task_struct *from,
 		return false;
 	count(CORUN_COUNT_yields_accepted);
 	c->hint_slice_ns = corun_yield_slice(from->scx.slice, tunables());
-	c->hint_made_ns = scx_bpf_now();
+	c->hint_made_ns = bpf_ktime_get_ns();
 	c->hint_pid = to->pid;
 	scx_bpf_task_set_slice(from, 0);
 	return true;
@@ -210,27 +211,39 @@ static bool take(struct task_struct *p, u32 slot, u64 slice_ns)
 	return moved;
 }
 
-/* Dispatches whom a spinner on this pCPU asked for, if that still makes sense. */
-static bool follow_hint(s32 cpu, struct cpu_ctx *c, u64 now_ns)
+/* Moves the task of @pid to this pCPU, if it still waits and may run here. */
+static __noinline bool take_pid(u32 pid, s32 cpu, u64 slice_ns)
 {
-	u32 pid = c->hint_pid;
-	struct task_struct *p;
+	struct task_struct *p = bpf_task_from_pid(pid);
 	struct task_ctx *t;
 	bool moved = false;
+
+	if (!p)
+		return false;
+	t = task_ctx_of(p);
+	if (t && is_vcpu(t) && may_run_on(p, cpu))
+		moved = take(p, t->slot, slice_ns);
+	bpf_task_release(p);
+	return moved;
+}
+
+/* Dispatches whom a spinner on this pCPU asked for, if that still makes sense. */
+static bool follow_hint(s32 cpu, struct cpu_ctx *c)
+{
+	u32 pid = c->hint_pid;
+	bool moved;
 
 	if (!pid)
 		return false;
 	c->hint_pid = 0;
-	if (corun_yield_hint_fresh(c->hint_made_ns, now_ns, tunables())) {
-		p = bpf_task_from_pid(pid);
-		if (p) {
-			t = task_ctx_of(p);
-			if (t && is_vcpu(t) && may_run_on(p, cpu))
-				moved = take(p, t->slot, c->hint_slice_ns);
-			bpf_task_release(p);
-		}
+	if (!corun_yield_hint_fresh(c->hint_made_ns, bpf_ktime_get_ns(),
+				    tunables())) {
+		count(CORUN_COUNT_yields_stale_aged);
+		return false;
 	}
-	count(moved ? CORUN_COUNT_yields_dispatched : CORUN_COUNT_yields_stale);
+	moved = take_pid(pid, cpu, c->hint_slice_ns);
+	count(moved ? CORUN_COUNT_yields_dispatched
+		    : CORUN_COUNT_yields_stale_taken);
 	return moved;
 }
 
@@ -238,9 +251,10 @@ static bool follow_hint(s32 cpu, struct cpu_ctx *c, u64 now_ns)
  * The slot with the best claim among those with a task queued, leaving out
  * @except and those that @c tried; -1 when there is none.
  */
-static s32 best_slot(struct cpu_ctx *c, s32 except)
+static __noinline s32 best_slot(struct cpu_ctx *c, s32 except)
 {
-	s32 best = -1;
+	bool found = false;
+	u32 best = 0;
 	u32 slot;
 
 	bpf_for(slot, 0, nr_slots) {
@@ -249,14 +263,15 @@ static s32 best_slot(struct cpu_ctx *c, s32 except)
 		if (slot == except || (tried & (1ULL << (slot % 64))) ||
 		    scx_bpf_dsq_nr_queued(CORUN_DSQ(slot)) <= 0)
 			continue;
-		if (best < 0 || corun_share_first(vm_of(slot), vm_of(best)))
+		if (!found || corun_share_first(vm_of(slot), vm_of(best)))
 			best = slot;
+		found = true;
 	}
-	return best;
+	return found ? (s32)best : -1;
 }
 
 /* Does @prev, whose slice is over, go on? Others that wait were looked at. */
-static bool keeps(struct cpu_ctx *c, struct task_ctx *t, u32 slot)
+static __noinline bool keeps(struct cpu_ctx *c, struct task_ctx *t, u32 slot)
 {
 	s32 best = best_slot(c, slot);
 	struct task_struct *head;
@@ -276,54 +291,60 @@ static bool keeps(struct cpu_ctx *c, struct task_ctx *t, u32 slot)
 }
 
 /* Takes the first task that may run here from the VM with the best claim. */
-static bool take_best(struct cpu_ctx *c)
+static __noinline bool take_best(struct cpu_ctx *c)
 {
-	u32 attempt;
+	u32 attempt, taken = 0;
 
 	bpf_for(attempt, 0, CORUN_MAX_SLOTS) {
 		s32 slot = best_slot(c, -1);
 
 		if (slot < 0)
-			return false;
+			break;
 		if (scx_bpf_dsq_move_to_local(CORUN_DSQ(slot), 0)) {
-			count(CORUN_COUNT_dispatches);
-			return true;
+			taken++;
+			break;
 		}
 		/* All its tasks are bound to other pCPUs, or were just taken. */
 		c->tried[(slot / 64) % (CORUN_MAX_SLOTS / 64)] |=
 			1ULL << (slot % 64);
 	}
-	return false;
+	if (!taken)
+		return false;
+	count(CORUN_COUNT_dispatches);
+	return true;
 }
 
 void BPF_STRUCT_OPS(corun_dispatch, s32 cpu, struct task_struct *prev)
 {
 	struct cpu_ctx *c = cpu_ctx_of(cpu);
-	struct task_ctx *t = NULL;
 	u64 now_ns = scx_bpf_now();
-	u32 slot = CORUN_HOST_SLOT;
+	struct task_ctx *t;
+	u32 slot;
 
 	if (!c)
 		c = &cpus[0];
 	c->kick_pending = 0;
 	__builtin_memset(c->tried, 0, sizeof(c->tried));
-	if (prev && (prev->scx.flags & SCX_TASK_QUEUED))
-		t = task_ctx_of(prev);
-	if (t) {
-		slot = slot_of(prev, t);
-		settle(t, slot, now_ns);
-	}
-	if (follow_hint(cpu, c, now_ns))
+	if (!prev || !(prev->scx.flags & SCX_TASK_QUEUED)) {
+		if (!follow_hint(cpu, c))
+			take_best(c);
 		return;
-	if (t && keeps(c, t, slot)) {
+	}
+	t = task_ctx_of(prev);
+	if (!t)
+		return;
+	slot = slot_of(prev, t);
+	settle(t, slot, now_ns);
+	if (follow_hint(cpu, c))
+		return;
+	if (keeps(c, t, slot)) {
 		count(CORUN_COUNT_keeps);
-		scx_bpf_task_set_slice(prev, tun.slice_ns);
 		c->running = t->vcpu;
 		c->run_start_ns = now_ns;
+	} else if (take_best(c)) {
 		return;
 	}
-	if (!take_best(c) && t)
-		scx_bpf_task_set_slice(prev, tun.slice_ns);
+	scx_bpf_task_set_slice(prev, tun.slice_ns);
 }
 
 void BPF_STRUCT_OPS(corun_running, struct task_struct *p)

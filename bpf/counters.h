@@ -11,7 +11,8 @@
 	X(yields_asked) /* yield_to() reached us with a target */              \
 	X(yields_accepted) /* ... and the policy said yes */                   \
 	X(yields_dispatched) /* ... and the target ran next, by the hint */    \
-	X(yields_stale) /* ... but it had run elsewhere or the hint aged */    \
+	X(yields_stale_aged) /* ... but only after the hint's greatest age */  \
+	X(yields_stale_taken) /* ... but another pCPU had taken the target */  \
 	X(yields_undirected) /* sched_yield() of a task */                     \
 	X(yields_refused_stranger) /* not two vCPUs of one VM */               \
 	X(yields_refused_affinity) /* target may not run on that pCPU */       \

@@ -138,10 +138,16 @@ static __always_inline struct cpu_ctx *cpu_ctx_of(s32 cpu)
 	return &cpus[cpu & (CORUN_MAX_CPUS - 1)];
 }
 
-/* The tunables as the pure policy takes them. */
+/*
+ * The tunables as the pure policy takes them: without volatile. The barrier
+ * keeps the compiler from folding in the zeros that stand here before loading.
+ */
 static __always_inline const struct corun_tunables *tunables(void)
 {
-	return (const struct corun_tunables *)&tun;
+	const struct corun_tunables *t = (const struct corun_tunables *)&tun;
+
+	barrier_var(t);
+	return t;
 }
 
 /* True while a registered vCPU's VM is the one that it registered with. */

@@ -62,12 +62,13 @@ CORUN_INLINE u64 corun_yield_slice(u64 left_ns,
 
 /*
  * Is a hint left @made_ns still worth following at @now_ns? Dispatch is skipped
- * while the pCPU's local queue holds something, so hints go stale.
+ * while the pCPU's local queue holds something, so hints go stale. A clock that
+ * steps back does not make one old.
  */
 CORUN_INLINE bool corun_yield_hint_fresh(u64 made_ns, u64 now_ns,
 					 const struct corun_tunables *tun)
 {
-	return now_ns - made_ns <= tun->hint_max_age_ns;
+	return (s64)(now_ns - made_ns) <= (s64)tun->hint_max_age_ns;
 }
 
 #endif /* CORUN_YIELD_H */
