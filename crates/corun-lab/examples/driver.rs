@@ -16,5 +16,9 @@ fn main() -> ExitCode {
         guests_only: false,
         corun: args.next().map(Into::into),
     };
-    if run(&options) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if run(&options) {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
 }
