@@ -2,7 +2,7 @@
 //! The scheduler's counters, read by the process that loaded it or by another
 //! one through the map that it pins.
 
-use anyhow::{Context, Result, bail};
+use crate::error::{During, Result};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -24,12 +24,11 @@ fn pin_paths() -> (PathBuf, PathBuf) {
 /// Pins `map` for [`of_running_scheduler`]; a leftover of a killed process is replaced.
 pub(crate) fn pin(map: &mut libbpf_rs::MapMut<'_>, names: &[String]) -> Result<()> {
     unpin();
-    std::fs::create_dir_all(PIN_DIR).with_context(|| format!("creating {PIN_DIR}"))?;
+    std::fs::create_dir_all(PIN_DIR).during("creating a folder in /sys/fs/bpf")?;
     let (map_path, names_path) = pin_paths();
     map.pin(&map_path)
-        .with_context(|| format!("pinning {}", map_path.display()))?;
-    std::fs::write(&names_path, names.join("\n"))
-        .with_context(|| format!("writing {}", names_path.display()))
+        .during("pinning the counters in /sys/fs/bpf")?;
+    std::fs::write(&names_path, names.join("\n")).during("writing the counters' names to /run")
 }
 
 /// Removes the pin.
@@ -47,15 +46,14 @@ pub(crate) fn read(map: &impl MapCore, names: &[String]) -> Result<Counters> {
     for (index, name) in (0_u32..).zip(names) {
         let values = map
             .lookup_percpu(&index.to_ne_bytes(), MapFlags::ANY)
-            .context("reading the counters map")?
+            .during("reading the counters map")?
             .unwrap_or_default();
-        let mut sum = 0_u64;
-        for value in values {
-            let Ok(bytes) = <[u8; 8]>::try_from(value.as_slice()) else {
-                bail!("counter {name} has {} bytes instead of 8", value.len());
-            };
-            sum += u64::from_ne_bytes(bytes);
-        }
+        // The map's values are u64 by its definition.
+        let sum = values
+            .iter()
+            .filter_map(|value| value.as_slice().try_into().ok())
+            .map(u64::from_ne_bytes)
+            .sum();
         counters.insert(name.clone(), sum);
     }
     Ok(counters)
@@ -69,11 +67,10 @@ pub fn of_running_scheduler() -> Result<Option<Counters>> {
         return Ok(None);
     }
     let names: Vec<String> = std::fs::read_to_string(&names_path)
-        .with_context(|| format!("reading {}", names_path.display()))?
+        .during("reading the counters' names from /run")?
         .lines()
         .map(str::to_owned)
         .collect();
-    let map = MapHandle::from_pinned_path(&map_path)
-        .with_context(|| format!("opening {}", map_path.display()))?;
+    let map = MapHandle::from_pinned_path(&map_path).during("opening the pinned counters")?;
     read(&map, &names).map(Some)
 }

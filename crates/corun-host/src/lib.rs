@@ -5,6 +5,7 @@
 //! known hazards; [`observe`] counts directed yields under any scheduler.
 
 pub mod counters;
+mod error;
 mod host_info;
 pub mod observe;
 pub mod options;
@@ -16,4 +17,5 @@ mod text;
 pub mod vectors;
 mod vms;
 
+pub use error::{HostError, Result};
 pub use options::RunOptions;

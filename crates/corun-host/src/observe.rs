@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Counts KVM's directed yields and their fate, whatever scheduler runs.
 
+use crate::error::{During, HostError, Result};
 use crate::skel::observe::{ObserveSkel, ObserveSkelBuilder};
 use crate::text::c_string;
-use anyhow::{Context, Result};
 use libbpf_rs::OpenObject;
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use std::collections::BTreeMap;
@@ -28,11 +28,11 @@ impl YieldObserver {
             Box::leak(Box::new(MaybeUninit::uninit()));
         let open = ObserveSkelBuilder::default()
             .open(object)
-            .context("opening the yield observer's BPF object")?;
+            .during("opening the yield observer's BPF object")?;
         let mut skel = open
             .load()
-            .context("loading the yield observer (root and BTF needed)")?;
-        skel.attach().context("attaching to yield_to()")?;
+            .during("loading the yield observer (root and BTF needed)")?;
+        skel.attach().during("attaching to yield_to()")?;
         Ok(Self { skel })
     }
 
@@ -43,13 +43,13 @@ impl YieldObserver {
             .maps
             .rodata_data
             .as_ref()
-            .context("observer without .rodata")?;
+            .ok_or(HostError::Section(".rodata"))?;
         let fates = self
             .skel
             .maps
             .bss_data
             .as_ref()
-            .context("observer without .bss")?;
+            .ok_or(HostError::Section(".bss"))?;
         Ok(names
             .fate_names
             .iter()

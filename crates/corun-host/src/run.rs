@@ -3,11 +3,11 @@
 
 mod report;
 
+use crate::error::{HostError, Result};
 use crate::options::RunOptions;
 use crate::sched::{KernelExit, Scheduler};
 use crate::vms::Vm;
 use crate::{host_info, preflight};
-use anyhow::{Result, bail};
 use report::Reporter;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,12 +34,8 @@ pub fn run(options: &RunOptions, stop: &AtomicBool) -> Result<()> {
                 return reporter.left();
             }
             End::KvmArrived => reporter.kvm_arrived()?,
-            End::Kernel(exit) => {
-                bail!(
-                    "the kernel ended the scheduler: {}: {}; its own scheduler is back",
-                    exit.reason,
-                    exit.message
-                )
+            End::Kernel(KernelExit { reason, message }) => {
+                return Err(HostError::KernelEnded { reason, message });
             }
         }
     }

@@ -2,14 +2,14 @@
 //! The loaded scheduler: opens, tunes, loads, attaches; detaches when dropped.
 
 use crate::counters::{self, Counters};
+use crate::error::{During, HostError, Result};
 use crate::host_info;
 use crate::skel::corun::{CorunSkel, CorunSkelBuilder};
 use crate::text::c_string;
 use crate::vms::{self, Vm};
-use anyhow::{Context, Result};
 use corun_policy::Tunables;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
-use libbpf_rs::{Link, OpenObject};
+use libbpf_rs::{Link, OpenObject, PrintLevel};
 use std::mem::MaybeUninit;
 
 /// The kernel's exit kind while the scheduler runs (`SCX_EXIT_NONE`).
@@ -20,6 +20,12 @@ const EXIT_NONE: i32 = 0;
 pub(crate) struct KernelExit {
     pub(crate) reason: String,
     pub(crate) message: String,
+}
+
+/// libbpf's own words: why a load failed is in its warnings.
+#[allow(clippy::needless_pass_by_value, reason = "libbpf-rs's callback type")]
+fn print_warning(_: PrintLevel, message: String) {
+    eprint!("{message}");
 }
 
 /// corun's scheduler, in force while this lives.
@@ -36,25 +42,27 @@ pub(crate) struct Scheduler {
 impl Scheduler {
     /// Loads the scheduler and hands it the host's tasks.
     pub(crate) fn load(tunables: &Tunables, directed_yield: bool) -> Result<Self> {
+        libbpf_rs::set_print(Some((PrintLevel::Warn, print_warning)));
         // The skeleton borrows its object; a load happens once, or once more
         // when kvm arrives, so these few bytes are not worth a self-reference.
         let object: &'static mut MaybeUninit<OpenObject> =
             Box::leak(Box::new(MaybeUninit::uninit()));
         let mut open = CorunSkelBuilder::default()
             .open(object)
-            .context("opening the scheduler's BPF object")?;
+            .during("opening the scheduler's BPF object")?;
         let rodata = open
             .maps
             .rodata_data
             .as_mut()
-            .context("scheduler without .rodata")?;
+            .ok_or(HostError::Section(".rodata"))?;
         rodata.tun.slice_ns = tunables.slice_ns;
         rodata.tun.wakeup_gran_ns = tunables.wakeup_gran_ns;
         rodata.tun.sleeper_credit_ns = tunables.sleeper_credit_ns;
         rodata.tun.hint_max_age_ns = tunables.hint_max_age_ns;
         rodata.tun.yield_min_slice_ns = tunables.yield_min_slice_ns;
         rodata.directed_yield = directed_yield;
-        rodata.nr_cpu_ids = u32::try_from(libbpf_rs::num_possible_cpus()?)?;
+        let cpus = libbpf_rs::num_possible_cpus().during("counting CPUs")?;
+        rodata.nr_cpu_ids = u32::try_from(cpus).unwrap_or(u32::MAX);
         let names = rodata
             .counter_names
             .iter()
@@ -68,19 +76,19 @@ impl Scheduler {
         open.progs.scx_lib_init_probe.set_autoload(false);
         let mut skel = open
             .load()
-            .context("loading the scheduler into the kernel")?;
+            .during("loading the scheduler into the kernel")?;
         let mut discovery = Vec::new();
         if discovers {
             let load = skel
                 .progs
                 .on_vcpu_load
                 .attach()
-                .context("attaching to vCPU loads")?;
+                .during("attaching to vCPU loads")?;
             let destroy = skel
                 .progs
                 .on_destroy_vm
                 .attach()
-                .context("attaching to VM ends")?;
+                .during("attaching to VM ends")?;
             discovery.extend([load, destroy]);
         }
         counters::pin(&mut skel.maps.counters, &names)?;
@@ -88,7 +96,7 @@ impl Scheduler {
             .maps
             .corun_ops
             .attach_struct_ops()
-            .context("switching to corun's scheduler")?;
+            .during("switching to corun's scheduler")?;
         Ok(Self {
             skel,
             names,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Puts the policy's test vectors through its BPF build, in the kernel.
 
+use crate::error::{During, HostError, Result};
 use crate::skel::vectors::{VectorsSkel, VectorsSkelBuilder, types};
-use anyhow::{Context, Result, ensure};
 use corun_policy::Tunables;
 use corun_policy::vector::{self, Vector};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
@@ -21,15 +21,21 @@ impl BpfPolicy {
             Box::leak(Box::new(MaybeUninit::uninit()));
         let open = VectorsSkelBuilder::default()
             .open(object)
-            .context("opening the vectors")?;
+            .during("opening the vectors")?;
         let skel = open
             .load()
-            .context("loading the policy's BPF build (root needed)")?;
+            .during("loading the policy's BPF build (root needed)")?;
         Ok(Self { skel })
     }
 
     fn run(&mut self, v: &Vector) -> Result<Vector> {
-        let shared = &mut self.skel.maps.bss_data.as_mut().context("no .bss")?.vector;
+        let shared = &mut self
+            .skel
+            .maps
+            .bss_data
+            .as_mut()
+            .ok_or(HostError::Section(".bss"))?
+            .vector;
         shared.op = v.op;
         shared.done = 0;
         shared.r#in = v.inputs;
@@ -39,8 +45,14 @@ impl BpfPolicy {
             .progs
             .run_vector
             .test_run(ProgramInput::default())
-            .context("running a vector")?;
-        let shared = &self.skel.maps.bss_data.as_ref().context("no .bss")?.vector;
+            .during("running a vector")?;
+        let shared = &self
+            .skel
+            .maps
+            .bss_data
+            .as_ref()
+            .ok_or(HostError::Section(".bss"))?
+            .vector;
         Ok(Vector {
             done: shared.done,
             outputs: shared.out,
@@ -64,29 +76,27 @@ fn to_bpf(t: &Tunables) -> types::corun_tunables {
 /// Returns how many vectors ran.
 pub fn check(random: u32) -> Result<u32> {
     let mut policy = BpfPolicy::load()?;
+    let expected = vector::repository().map_err(|e| HostError::Vectors(e.to_string()))?;
     let mut ran = 0;
-    for expected in vector::repository().context("reading the repository's vectors")? {
-        let v = expected
-            .vector()
-            .with_context(|| format!("unknown op {:?}", expected.op))?;
-        let outputs = policy.run(&v)?.outputs;
-        ensure!(
-            outputs.as_slice() == expected.outputs,
-            "policy vector {:?} ({}): the BPF build says {outputs:?}, expected {:?}",
-            expected.op,
-            expected.why,
-            expected.outputs
-        );
+    for e in expected {
+        let unknown = || HostError::Vectors(format!("unknown op {:?}", e.op));
+        let outputs = policy.run(&e.vector().ok_or_else(unknown)?)?.outputs;
+        if outputs.as_slice() != e.outputs {
+            return Err(HostError::Vectors(format!(
+                "{} ({}): the BPF build says {outputs:?}, expected {:?}",
+                e.op, e.why, e.outputs
+            )));
+        }
         ran += 1;
     }
-    for op in 0..u32::try_from(vector::OPS.len())? {
-        for round in 0..random {
-            let v = made_up(op, round);
+    for op in (0_u32..).take(vector::OPS.len()) {
+        for v in (0..random).map(|round| made_up(op, round)) {
             let (bpf, native) = (policy.run(&v)?, v.run_native());
-            ensure!(
-                bpf == native,
-                "builds differ: {bpf:?} in BPF, {native:?} natively"
-            );
+            if bpf != native {
+                return Err(HostError::Vectors(format!(
+                    "{bpf:?} in BPF, {native:?} natively"
+                )));
+            }
             ran += 1;
         }
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Runs a case from this machine: boots L1 until a boot gives figures that may
-//! be used, judges windows by the machine's steal time, collects.
+//! be used, judges windows by how disturbed the machine was, collects.
 
 mod collect;
 mod watch;
@@ -12,9 +12,10 @@ use crate::boot::{
 };
 use crate::case::Case;
 use crate::driver::estimate;
-use crate::image::{Image, ImageSpec, RunLayer};
+use crate::image::{Image, RunLayer};
 use crate::paths::LabDirs;
 use crate::results::{BootCounts, CaseResult, GateOutcome, SCHEMA_VERSION, Summary};
+pub use collect::Limits;
 use collect::{Collector, MachineClock};
 use corun_lab_proto::control::Report;
 use corun_lab_proto::{HistogramError, PROTOCOL_VERSION};
@@ -38,8 +39,8 @@ pub struct RunOptions {
     pub boots: u32,
     /// Retries of a boot that an emulator fault ended.
     pub retries: u32,
-    /// Share of a window's CPU time that may be stolen. 0 to 1.
-    pub max_steal: f64,
+    /// Disturbance beyond which a window is measured again.
+    pub limits: Limits,
 }
 
 impl Default for RunOptions {
@@ -48,7 +49,10 @@ impl Default for RunOptions {
             accel: Accel::default(),
             boots: 3,
             retries: 3,
-            max_steal: 0.05,
+            limits: Limits {
+                steal: 0.05,
+                foreign: 0.1,
+            },
         }
     }
 }
@@ -93,15 +97,6 @@ fn slowdowns(outcomes: &[GateOutcome]) -> String {
         .map(|o| format!("{:.2}", o.slowdown))
         .collect();
     each.join(", ")
-}
-
-/// The image that `case` needs.
-pub fn image_spec(case: &Case) -> ImageSpec {
-    ImageSpec {
-        host_kernel: case.host.kernel.clone(),
-        guest_kernels: case.guests.iter().map(|g| g.kernel.clone()).collect(),
-        tools: case.needs_tools(),
-    }
 }
 
 /// How L1 is booted for `case`.
@@ -181,7 +176,7 @@ fn drive(
     // Refused windows may triple the time; beyond that something is wrong.
     let deadline = estimate(case) * 4;
     let silence = SILENCE + Duration::from_secs_f64(longest_window_s(case));
-    let mut collector = Collector::new(MachineClock, options.max_steal);
+    let mut collector = Collector::new(MachineClock, options.limits);
     loop {
         if boot.age() > deadline {
             let message = format!("the case did not end in {} s", deadline.as_secs());

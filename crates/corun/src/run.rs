@@ -45,5 +45,5 @@ pub(crate) fn run(args: &Args, stop: &AtomicBool) -> Result<()> {
         json: args.json,
         ignored_hazards: args.ignored_hazards.clone(),
     };
-    corun_host::run::run(&options, stop)
+    Ok(corun_host::run::run(&options, stop)?)
 }

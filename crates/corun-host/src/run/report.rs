@@ -2,10 +2,10 @@
 //! What `corun run` prints: lines for people, or one JSON object per line.
 
 use crate::counters::Counters;
+use crate::error::{During, Result};
 use crate::options::RunOptions;
 use crate::preflight::Feature;
 use crate::vms::Vm;
-use anyhow::{Context, Result};
 use corun_policy::Tunables;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -21,10 +21,11 @@ impl Reporter {
     }
 
     pub(super) fn host(&self, release: &str, features: &[Feature]) -> Result<()> {
+        // Writing to a String cannot fail.
         let mut text = format!("corun {} on kernel {release}\n", env!("CARGO_PKG_VERSION"));
         for f in features {
             let mark = if f.found { '+' } else { '-' };
-            writeln!(text, "  {mark} {:<13} {}", f.name, f.detail)?;
+            let _ = writeln!(text, "  {mark} {:<13} {}", f.name, f.detail);
         }
         let version = env!("CARGO_PKG_VERSION");
         self.print(
@@ -66,7 +67,7 @@ impl Reporter {
     pub(super) fn stats(&self, counters: &Counters) -> Result<()> {
         let mut text = String::from("corun: counters\n");
         for (name, value) in counters {
-            writeln!(text, "  {name:<26} {value}")?;
+            let _ = writeln!(text, "  {name:<26} {value}");
         }
         self.print(&text, &json!({"event": "stats", "counters": counters}))
     }
@@ -94,6 +95,6 @@ impl Reporter {
         };
         out.write_all(line.as_bytes())
             .and_then(|()| out.flush())
-            .context("writing to stdout")
+            .during("writing to standard output")
     }
 }

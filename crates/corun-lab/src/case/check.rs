@@ -3,6 +3,7 @@
 
 use super::locate::Step;
 use super::{Case, Phase, SchedulerKind, WORKLOADS, suggest};
+use crate::image::MIN_GUEST_MIB_WITH_TOOLS;
 use std::collections::BTreeSet;
 
 /// A problem and the key it belongs to.
@@ -166,6 +167,13 @@ fn check_guests(case: &Case) -> Result<(), Problem> {
             ["guest", i, "memory_mib"],
             "{} MiB: expected at least 96",
             g.memory_mib
+        );
+        ensure!(
+            g.memory_mib >= MIN_GUEST_MIB_WITH_TOOLS || !case.guest_needs_tools(&g.name),
+            ["guest", i, "memory_mib"],
+            "{} MiB: stress-ng and sysbench live in the guest's memory, expected at least {}",
+            g.memory_mib,
+            MIN_GUEST_MIB_WITH_TOOLS
         );
         ensure!(
             is_kernel(&g.kernel),

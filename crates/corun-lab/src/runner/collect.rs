@@ -20,11 +20,26 @@ impl Clock for MachineClock {
     }
 }
 
+/// How much of a window's CPU time others than the lab may take.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Limits {
+    /// Share that this machine's own hypervisor may take. 0 to 1.
+    pub steal: f64,
+    /// Share that other programs of this machine may take. 0 to 1.
+    pub foreign: f64,
+}
+
+impl Limits {
+    fn allow(self, disturbance: Disturbance) -> bool {
+        disturbance.steal <= self.steal && disturbance.foreign <= self.foreign
+    }
+}
+
 /// What one boot has told so far.
 #[derive(Debug)]
 pub(super) struct Collector<C = MachineClock> {
     clock: C,
-    max_steal: f64,
+    limits: Limits,
     open: Option<MachineTimes>,
     pub(super) host: Option<HostInfo>,
     pub(super) guests: Vec<GuestInfo>,
@@ -36,11 +51,11 @@ pub(super) struct Collector<C = MachineClock> {
 }
 
 impl<C: Clock> Collector<C> {
-    /// Refuses windows in which more than the share `max_steal` was stolen.
-    pub(super) fn new(clock: C, max_steal: f64) -> Self {
+    /// Refuses windows in which the machine was disturbed beyond `limits`.
+    pub(super) fn new(clock: C, limits: Limits) -> Self {
         Self {
             clock,
-            max_steal,
+            limits,
             open: None,
             host: None,
             guests: Vec::new(),
@@ -116,7 +131,7 @@ impl<C: Clock> Collector<C> {
                 foreign: 0.0,
             },
         };
-        let keep = disturbance.steal <= self.max_steal;
+        let keep = self.limits.allow(disturbance);
         self.windows.push(MachineWindow {
             window,
             disturbance,
@@ -139,8 +154,14 @@ mod tests {
         }
     }
 
-    fn verdict(readings: [&'static str; 2], max_steal: f64) -> (Order, Vec<MachineWindow>) {
-        let mut c = Collector::new(Script(readings.into()), max_steal);
+    fn verdict(readings: [&'static str; 2], steal: f64) -> (Order, Vec<MachineWindow>) {
+        let mut c = Collector::new(
+            Script(readings.into()),
+            Limits {
+                steal,
+                foreign: 1.0,
+            },
+        );
         assert!(
             c.take(Report::WindowBegin { window: 7 })
                 .expect("reads")
@@ -148,6 +169,20 @@ mod tests {
         );
         let order = c.take(Report::WindowEnd { window: 7 }).expect("reads");
         (order.expect("a verdict"), c.windows)
+    }
+
+    #[test]
+    fn work_of_other_programs_counts_as_a_disturbance_too() {
+        let limits = Limits {
+            steal: 0.05,
+            foreign: 0.1,
+        };
+        let busy = |foreign| Disturbance {
+            steal: 0.0,
+            foreign,
+        };
+        assert!(limits.allow(busy(0.1)));
+        assert!(!limits.allow(busy(0.11)));
     }
 
     const BEGIN: &str = "cpu  0 0 0 0 0 0 0 0 0 0\n";
@@ -179,7 +214,13 @@ mod tests {
 
     #[test]
     fn an_end_without_a_beginning_is_refused() {
-        let mut c = Collector::new(Script(vec![BEGIN]), 0.05);
+        let mut c = Collector::new(
+            Script(vec![BEGIN]),
+            Limits {
+                steal: 0.05,
+                foreign: 1.0,
+            },
+        );
         let order = c.take(Report::WindowEnd { window: 0 }).expect("reads");
         assert_eq!(
             order,

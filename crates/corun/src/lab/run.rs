@@ -8,7 +8,7 @@ use corun_lab::case::TimeScale;
 use corun_lab::image::ImageSpec;
 use corun_lab::paths::LabDirs;
 use corun_lab::results::{self, CaseResult};
-use corun_lab::runner::{self, RunOptions, Step, Steps};
+use corun_lab::runner::{self, Limits, RunOptions, Step, Steps};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -41,8 +41,11 @@ pub(crate) struct Args {
     retries: u32,
     /// Share of a window's CPU time that this machine's own hypervisor may take,
     /// in percent; a window above it is measured again
-    #[arg(long, value_name = "PCT", default_value_t = 5.0)]
+    #[arg(long, value_name = "PCT", default_value_t = 5.0, value_parser = percent)]
     max_steal: f64,
+    /// The same for this machine's other programs
+    #[arg(long, value_name = "PCT", default_value_t = 10.0, value_parser = percent)]
+    max_foreign: f64,
     /// What runs the emulated host's instructions
     #[arg(long, value_enum, default_value_t = AccelArg::Tcg)]
     accel: AccelArg,
@@ -54,6 +57,13 @@ pub(crate) struct Args {
     json: bool,
 }
 
+fn percent(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(value) if (0.0..=100.0).contains(&value) => Ok(value),
+        _ => Err("expected a number from 0 to 100".to_owned()),
+    }
+}
+
 pub(crate) fn run(args: &Args, stop: &AtomicBool) -> Result<ExitCode> {
     let (mut case, text) = cases::load(&args.case)?;
     if let Some(scale) = args.time_scale {
@@ -63,15 +73,14 @@ pub(crate) fn run(args: &Args, stop: &AtomicBool) -> Result<ExitCode> {
         ensure!(repeats > 0, "--repeats must be at least 1");
         case.case.repeats = repeats;
     }
-    ensure!(
-        (0.0..=100.0).contains(&args.max_steal),
-        "--max-steal must be between 0 and 100"
-    );
     let options = RunOptions {
         accel: Accel::from(args.accel),
         boots: args.boots,
         retries: args.retries,
-        max_steal: args.max_steal / 100.0,
+        limits: Limits {
+            steal: args.max_steal / 100.0,
+            foreign: args.max_foreign / 100.0,
+        },
     };
     options.accel.check()?;
     let dirs = LabDirs::from_env()?;

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# Thin: what is done is in scripts/, in cargo and in `corun lab`.
+
+.PHONY: help setup build demo test lint unit smoke clean
+
+help:
+	@echo "make demo   set up, build, boot the lab, run the demo, write out/demo.json"
+	@echo "make test   set up, then lint, unit and property tests, lab smoke"
+	@echo "make build  set up and build target/release/corun"
+	@echo "make lint   formatting, clippy, licences"
+	@echo "make unit   tests that need no lab"
+	@echo "make smoke  tests that boot the lab"
+
+setup:
+	scripts/setup
+
+build: setup
+	cargo build --release --locked -p corun -p corun-agent
+
+demo: build
+	target/release/corun lab run demo --out out/demo.json
+
+test: lint unit smoke
+
+lint: setup
+	scripts/lint
+
+unit: setup
+	cargo test --release --locked --workspace --exclude corun
+	cargo test --release --locked -p corun
+
+smoke: build
+	cargo test --release --locked -p corun --test lab -- --ignored --nocapture --test-threads=1
+
+clean:
+	cargo clean
+	rm -rf out

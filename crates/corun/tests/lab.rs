@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What only a kernel can show: the lab is booted for real. Run with
+//! `make smoke`. Behaviour is judged by counters and states, never by time.
+
+use serde_json::Value;
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
+
+fn corun(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_corun"));
+    command
+        .args(args)
+        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    command
+}
+
+/// Runs `script` in the emulated host, with the guests of `case` when given.
+fn in_lab(script: &str, args: &[&str]) -> Output {
+    let mut shell = corun(&[&["lab", "shell"], args].concat())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("corun starts");
+    let mut stdin = shell.stdin.take().expect("stdin is piped");
+    stdin
+        .write_all(script.as_bytes())
+        .expect("corun reads its commands");
+    drop(stdin);
+    shell.wait_with_output().expect("corun ends")
+}
+
+fn text(output: &Output) -> String {
+    format!(
+        "{}\n{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    )
+}
+
+fn smoke_result() -> Value {
+    let output = corun(&["lab", "run", "smoke", "--json"])
+        .stderr(Stdio::inherit())
+        .output()
+        .expect("corun starts");
+    assert!(output.status.success(), "{}", text(&output));
+    serde_json::from_slice(&output.stdout).expect("the result is JSON")
+}
+
+fn samples<'a>(result: &'a Value, phase: &str, scheduler: &str) -> Vec<&'a Value> {
+    let samples = result["samples"].as_array().expect("samples");
+    samples
+        .iter()
+        .filter(|s| s["phase"] == phase && s["scheduler"] == scheduler)
+        .collect()
+}
+
+fn counter(sample: &Value, name: &str) -> u64 {
+    sample["counters"][name]
+        .as_u64()
+        .unwrap_or_else(|| panic!("no counter {name}"))
+}
+
+#[test]
+#[ignore = "boots the lab: make smoke"]
+fn two_guests_run_under_both_schedulers_and_yields_are_followed() {
+    let result = smoke_result();
+    for scheduler in ["eevdf", "corun"] {
+        for phase in ["tlb", "cpu"] {
+            let samples = samples(&result, phase, scheduler);
+            assert!(
+                !samples.is_empty(),
+                "no window of {phase} under {scheduler}"
+            );
+            for guest in ["a", "b"] {
+                let work = samples[0]["guests"][guest]["work"].as_f64();
+                assert!(
+                    work.is_some_and(|w| w > 0.0),
+                    "{guest} did nothing: {work:?}"
+                );
+            }
+        }
+    }
+    let tlb = samples(&result, "tlb", "corun")[0];
+    let asked = counter(tlb, "corun.yields_asked");
+    assert!(
+        asked > 0,
+        "KVM asked for no yield: the case does not reach that path"
+    );
+    assert!(
+        counter(tlb, "corun.yields_dispatched") > 0,
+        "no yield was followed: {tlb:#}"
+    );
+    let fates: u64 = [
+        "corun.yields_accepted",
+        "corun.yields_refused_stranger",
+        "corun.yields_refused_affinity",
+    ]
+    .iter()
+    .map(|name| counter(tlb, name))
+    .sum();
+    assert!(
+        fates.abs_diff(asked) <= 1,
+        "{fates} fates of {asked} yields"
+    );
+    assert!(counter(tlb, "corun.dispatches") > 0);
+    assert_eq!(counter(tlb, "corun.vms_untracked"), 0);
+}
+
+/// Finds both guests, and says how the scheduler left.
+const LEAVE: &str = r#"
+state() { cat /sys/kernel/sched_ext/state; }
+corun run --json > /tmp/run 2>&1 & run=$!
+for i in $(seq 100); do grep -q '"vcpus":3.*' /tmp/run && [ $(grep -c found /tmp/run) -ge 3 ] && break; sleep 0.2; done
+cat /tmp/run
+echo "while running: $(state)"
+kill -SIGNAL $run
+for i in $(seq 100); do [ "$(state)" = disabled ] && break; sleep 0.1; done
+echo "afterwards: $(state)"
+wait $run
+echo "exit code: $?"
+tail -1 /tmp/run
+ps | grep -c '[q]emu-system'
+dmesg | grep -E 'BUG|Oops|runtime error|stall' && echo "kernel complains"
+true
+"#;
+
+#[test]
+#[ignore = "boots the lab: make smoke"]
+fn vms_are_found_and_leaving_restores_the_kernels_scheduler() {
+    let output = in_lab(&LEAVE.replace("SIGNAL", "INT"), &["--case", "smoke"]);
+    let text = text(&output);
+    assert!(text.contains("while running: enabled"), "{text}");
+    for name in [r#""name":"a""#, r#""name":"b""#] {
+        assert!(text.contains(name), "VM {name} was not found: {text}");
+    }
+    assert!(text.contains(r#""event":"left""#), "{text}");
+    assert!(text.contains("afterwards: disabled"), "{text}");
+    assert!(text.contains("exit code: 0"), "{text}");
+    assert!(!text.contains("kernel complains"), "{text}");
+}
+
+#[test]
+#[ignore = "boots the lab: make smoke"]
+fn kill_9_restores_the_kernels_scheduler_and_guests_go_on() {
+    let output = in_lab(&LEAVE.replace("SIGNAL", "KILL"), &["--case", "smoke"]);
+    let text = text(&output);
+    assert!(text.contains("while running: enabled"), "{text}");
+    assert!(text.contains("afterwards: disabled"), "{text}");
+    // Two guests and the paused one that holds KVM's static keys.
+    assert!(
+        text.lines().any(|line| line.trim() == "3"),
+        "guests are gone: {text}"
+    );
+    assert!(!text.contains("kernel complains"), "{text}");
+}
+
+#[test]
+#[ignore = "boots the lab: make smoke"]
+fn the_policy_decides_alike_in_bpf_and_natively() {
+    let output = in_lab("corun policy-check --random 500\n", &[]);
+    let text = text(&output);
+    assert!(
+        output.status.success() && text.contains("passed, 0 failed"),
+        "{text}"
+    );
+}
