@@ -26,8 +26,7 @@ lint: setup
 	scripts/lint
 
 unit: setup
-	cargo test --release --locked --workspace --exclude corun
-	cargo test --release --locked -p corun
+	cargo test --release --locked --workspace
 
 smoke: build
 	cargo test --release --locked -p corun --test lab -- --ignored --nocapture --test-threads=1

@@ -28,7 +28,7 @@ use std::time::Duration;
 const ENTRY: &str = "#!/bin/sh\nexec corun lab-driver /corun/case.json\n";
 /// Longest silence of a driver beyond one window: it reports each step, and the
 /// slowest step is loading a scheduler or waiting for slow guests.
-const SILENCE: Duration = Duration::from_secs(150);
+const SILENCE: Duration = Duration::from_secs(90);
 
 /// How to run a case.
 #[derive(Debug, Clone)]

@@ -50,7 +50,7 @@ fn await_agents(session: &mut Session, case: &Case, begin: Instant) -> Result<()
         case.guests.iter().map(|g| (g.name.as_str(), g)).collect();
     // Emulated guests need 3 to 16 s, and longer when many boot at once.
     let vcpus: u32 = case.guests.iter().map(|g| g.vcpus).sum();
-    let deadline = begin + Duration::from_mins(1) + Duration::from_secs(10) * vcpus;
+    let deadline = begin + Duration::from_secs(30) + Duration::from_secs(5) * vcpus;
     while let Some(name) = waiting.keys().next().copied() {
         let (from, at, event) = session.next_event(deadline, name, "booting")?;
         let Some(guest) = waiting.remove(from.as_str()) else {

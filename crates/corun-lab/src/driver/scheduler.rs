@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 /// What `corun run` prints first when it schedules.
 const READY_LINE: &str = "corun: scheduling";
 /// Verifying and attaching BPF programs takes seconds under emulation.
-const LOAD_TIMEOUT: Duration = Duration::from_secs(90);
+const LOAD_TIMEOUT: Duration = Duration::from_mins(1);
 /// The same for leaving.
 const UNLOAD_TIMEOUT: Duration = Duration::from_mins(1);
 /// Lines of corun's output that are kept for messages.
