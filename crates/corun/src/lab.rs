@@ -17,11 +17,8 @@ use std::sync::atomic::AtomicBool;
 /// An emulated KVM host that boots anywhere in seconds.
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Fetch the lab's packages and build its image
     Build(BuildArgs),
-    /// Boot the lab, run a case in it, print its tables
     Run(run::Args),
-    /// Boot the lab and open a shell in it
     Shell(ShellArgs),
     /// List the cases that come with corun, or print one
     Cases {
@@ -30,6 +27,8 @@ pub(crate) enum Command {
     },
 }
 
+/// Fetch the lab's packages and build its image
+///
 /// Fetches stock Debian packages (QEMU, kernels, busybox, workloads) from the
 /// mirror in this machine's apt configuration into a cache folder, and builds
 /// the image of the emulated host from them. Needs no root. Run again, it does
@@ -50,8 +49,9 @@ pub(crate) struct BuildArgs {
     no_tools: bool,
 }
 
-/// Boots the emulated host and opens a shell in it. Commands on standard input
-/// run without a terminal: `echo 'uname -r' | corun lab shell`.
+/// Boot the lab and open a shell in it
+///
+/// Commands on standard input run without a terminal: `echo 'uname -r' | corun lab shell`.
 #[derive(clap::Args)]
 pub(crate) struct ShellArgs {
     /// Start the guests of this case first (a file, or a name from `corun lab cases`)

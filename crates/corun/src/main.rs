@@ -22,7 +22,6 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Schedule this host: load corun's sched_ext scheduler until Ctrl-C
     Run(run::Args),
     /// The lab: an emulated KVM host that boots anywhere in seconds
     #[command(subcommand)]

@@ -6,7 +6,7 @@ use corun_host::{RunOptions, preflight};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// Loads corun's sched_ext scheduler on this host and stays in the foreground.
+/// Schedule this host: load corun's sched_ext scheduler until Ctrl-C
 ///
 /// VMs are discovered from KVM's own events, whatever the VMM, and share the
 /// host by the cpu.weight of their cgroup, however many vCPUs they have. A vCPU

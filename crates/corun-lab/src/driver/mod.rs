@@ -35,6 +35,7 @@ use qemu::Places;
 use session::Session;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// How to drive.
 #[derive(Debug, Clone)]
@@ -91,8 +92,9 @@ fn drive_case(session: &mut Session, case: &Case, options: &DriverOptions) -> Re
     let _key_holder = boot::start_guests(session, case)?;
     let calibration = calibrate::calibrate(session, case)?;
     let factor = calibration.factor;
+    let slice = Duration::from_nanos(calibration.slice_ns);
     session.report(&Report::Calibration(calibration))?;
-    if case.gate.enabled && !gate::pass(session, case)? {
+    if case.gate.enabled && !gate::pass(session, case, slice)? {
         return Ok(());
     }
     let program = match &options.corun {

@@ -15,6 +15,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
+/// Boot the lab, run a case in it, print its tables
+///
 /// Boots the emulated host, starts the case's guests in it, measures each phase
 /// under each scheduler, prints tables and writes the full result as JSON.
 ///
