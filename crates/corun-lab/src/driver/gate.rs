@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The sanity gate: may this boot's figures be used?
 //!
-//! A burner with one thread per vCPU (idle vCPUs would cost wake-ups) runs in each of the first two guests alone,
-//! then in both together, under the kernel's scheduler. Alone each must use all
-//! pCPUs; together the parts that they do of what they did alone must add up to
+//! A burner with one thread per vCPU (idle vCPUs would cost wake-ups) runs in each
+//! of the first two guests alone, then in both together, under the kernel's
+//! scheduler. Alone each must use all pCPUs; together the parts that they do of what they did alone must add up to
 //! one: a slowdown of 2.0 for the average of the two. The sum depends neither on
 //! weights nor on who happened to get the last slice of a window, so the gate
 //! judges the machine (stolen time, idle pCPUs, lost work) and not the
