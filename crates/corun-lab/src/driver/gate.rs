@@ -22,38 +22,59 @@ use std::time::Duration;
 /// each end of a window is off by up to a turn of both guests.
 const MIN_SLICES: u32 = 50;
 
-/// Measures the gate, reports it, and tells whether the boot passed.
+/// Measures the gate, reports it, and tells whether the boot passed. What is off
+/// the first time is measured twice more, and the median decides: the machine's
+/// speed drifts, and solo and co-run windows cannot be at the same time.
 pub(super) fn pass(session: &mut Session, case: &Case, slice: Duration) -> Result<bool> {
-    let names: Vec<&str> = case
-        .guests
-        .iter()
-        .take(2)
-        .map(|g| g.name.as_str())
-        .collect();
-    let mut alone = Vec::new();
-    for name in &names {
-        alone.push(window::measure(session, &burners(case, &[name], slice))?);
+    let mut seen = vec![measure(session, case, slice)?];
+    if !passes(seen[0], case) {
+        seen.push(measure(session, case, slice)?);
+        seen.push(measure(session, case, slice)?);
     }
-    let together = window::measure(session, &burners(case, &names, slice))?;
-    let slowdown = slowdown(&alone, &together);
-    let used = alone
-        .iter()
-        .zip(&names)
-        .map(|(m, name)| pcpus_used(m, name));
-    let solo_pcpus = used.fold(f64::INFINITY, f64::min);
-    let passed = passes(slowdown, solo_pcpus, case);
+    let reading = median(&mut seen);
+    let passed = passes(reading, case);
     session.report(&Report::Gate {
-        slowdown,
-        solo_pcpus,
+        slowdown: reading.slowdown,
+        solo_pcpus: reading.solo_pcpus,
         passed,
     })?;
     Ok(passed)
 }
 
-fn passes(slowdown: f64, solo_pcpus: f64, case: &Case) -> bool {
+/// What the gate saw once.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Reading {
+    slowdown: f64,
+    solo_pcpus: f64,
+}
+
+fn median(readings: &mut [Reading]) -> Reading {
+    readings.sort_by(|a, b| a.slowdown.total_cmp(&b.slowdown));
+    readings[readings.len() / 2]
+}
+
+fn measure(session: &mut Session, case: &Case, slice: Duration) -> Result<Reading> {
+    let guests = case.guests.iter().take(2);
+    let names: Vec<&str> = guests.map(|g| g.name.as_str()).collect();
+    let mut alone = Vec::new();
+    for name in &names {
+        alone.push(window::measure(session, &burners(case, &[name], slice))?);
+    }
+    let together = window::measure(session, &burners(case, &names, slice))?;
+    let used = alone
+        .iter()
+        .zip(&names)
+        .map(|(m, name)| pcpus_used(m, name));
+    Ok(Reading {
+        slowdown: slowdown(&alone, &together),
+        solo_pcpus: used.fold(f64::INFINITY, f64::min),
+    })
+}
+
+fn passes(reading: Reading, case: &Case) -> bool {
     let tolerance = case.gate.tolerance;
     let full = f64::from(case.host.pcpus) * (1.0 - tolerance);
-    (slowdown / 2.0 - 1.0).abs() <= tolerance && solo_pcpus >= full
+    (reading.slowdown / 2.0 - 1.0).abs() <= tolerance && reading.solo_pcpus >= full
 }
 
 /// How much slower the average of the guests is together than alone.
@@ -127,6 +148,13 @@ mod tests {
         slowdown(&alone, &measured(&together))
     }
 
+    fn reading(slowdown: f64, solo_pcpus: f64) -> Reading {
+        Reading {
+            slowdown,
+            solo_pcpus,
+        }
+    }
+
     fn case() -> Case {
         let text = "[case]\nname='x'\n[[scheduler]]\nlabel='k'\nkind='kernel'\n\
             [[guest]]\nname='g0'\n[[guest]]\nname='g1'\n\
@@ -142,15 +170,28 @@ mod tests {
 
     #[test]
     fn lost_work_and_an_idle_solo_run_are() {
-        assert!(!passes(of([100.0, 100.0], [40.0, 40.0]), 2.0, &case()));
-        assert!(!passes(of([70.0, 70.0], [50.0, 50.0]), 1.4, &case()));
-        assert!(!passes(2.0, 1.4, &case()));
-        assert!(passes(2.09, 1.91, &case()));
+        assert!(!passes(
+            reading(of([100.0, 100.0], [40.0, 40.0]), 2.0),
+            &case()
+        ));
+        assert!(!passes(
+            reading(of([70.0, 70.0], [50.0, 50.0]), 1.4),
+            &case()
+        ));
+        assert!(!passes(reading(2.0, 1.4), &case()));
+        assert!(passes(reading(2.09, 1.91), &case()));
+    }
+
+    #[test]
+    fn of_three_readings_the_median_decides() {
+        let mut seen = [2.3, 2.0, 2.04].map(|slowdown| reading(slowdown, 2.0));
+        assert_eq!(median(&mut seen), reading(2.04, 2.0));
+        assert_eq!(median(&mut seen[..1]), seen[0]);
     }
 
     #[test]
     fn guests_that_did_nothing_do_not_pass() {
         let nothing = slowdown(&[], &measured(&[]));
-        assert!(!passes(nothing, 2.0, &case()));
+        assert!(!passes(reading(nothing, 2.0), &case()));
     }
 }

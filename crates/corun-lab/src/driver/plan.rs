@@ -87,7 +87,7 @@ pub fn estimate(case: &Case) -> Duration {
     }
     if case.gate.enabled {
         gate_and_calibration +=
-            3.0 * (case.case.warmup_s + case.case.measure_s.max(15.0) + WINDOW_OVERHEAD_S);
+            9.0 * (case.case.warmup_s + case.case.measure_s.max(15.0) + WINDOW_OVERHEAD_S);
     }
     let boot = 20.0 + 20.0 * case.guests.len() as f64;
     Duration::from_secs_f64(boot + gate_and_calibration + seconds)

@@ -36,7 +36,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N")]
     repeats: Option<u32>,
     /// Boots whose figures the sanity gate may judge before giving up
-    #[arg(long, value_name = "N", default_value_t = 3)]
+    #[arg(long, value_name = "N", default_value_t = 5)]
     boots: u32,
     /// Retries of a boot that an emulator fault ended
     #[arg(long, value_name = "N", default_value_t = 3)]
