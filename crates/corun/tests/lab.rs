@@ -15,7 +15,20 @@ fn corun(args: &[&str]) -> Command {
 }
 
 /// Runs `script` in the emulated host, with the guests of `case` when given.
+/// The script exits with 1 when the lab failed it, or the lab does when the
+/// emulator did; then it is tried again, at most twice, and told.
 fn in_lab(script: &str, args: &[&str]) -> Output {
+    for retry in 1..=2 {
+        let output = in_lab_once(script, args);
+        if output.status.success() {
+            return output;
+        }
+        eprintln!("retry {retry} of 2 after:\n{}", text(&output));
+    }
+    in_lab_once(script, args)
+}
+
+fn in_lab_once(script: &str, args: &[&str]) -> Output {
     let mut shell = corun(&[&["lab", "shell"], args].concat())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -109,6 +122,7 @@ fn two_guests_run_under_both_schedulers_and_yields_are_followed() {
 
 /// Finds both guests, and says how the scheduler left.
 const LEAVE: &str = r#"
+[ $(ps | grep -c '[q]emu-system') = 3 ] || { echo "guests did not come up"; exit 1; }
 state() { cat /sys/kernel/sched_ext/state; }
 corun run --json > /tmp/run 2>&1 & run=$!
 for i in $(seq 100); do grep -q '"vcpus":3.*' /tmp/run && [ $(grep -c found /tmp/run) -ge 3 ] && break; sleep 0.2; done
