@@ -5,6 +5,7 @@
 use super::ImageError;
 use super::cpio::Archive;
 use super::files::{self, Loader};
+use crate::case::TOOLS;
 use std::path::Path;
 
 /// Contents of a guest's `/etc`: enough for programs that look up a user or a
@@ -12,10 +13,6 @@ use std::path::Path;
 const PASSWD: &str = "root:x:0:0:root:/:/bin/sh\n";
 const GROUP: &str = "root:x:0:\n";
 const HOSTS: &str = "127.0.0.1 localhost\n";
-
-/// Large workloads; their libraries come to 40 MB, so only cases that use
-/// them pay for them.
-const TOOLS: [&str; 2] = ["stress-ng", "sysbench"];
 
 /// The guest initramfs: agent, busybox, hackbench.
 pub(super) fn initramfs(
