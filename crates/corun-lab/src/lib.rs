@@ -3,7 +3,6 @@
 //! reports their results.
 
 pub mod boot;
-pub mod case;
 pub mod driver;
 pub mod image;
 pub mod packages;
@@ -12,3 +11,5 @@ pub mod progress;
 pub mod results;
 pub mod runner;
 pub mod shell;
+
+pub use corun_case as case;

@@ -23,13 +23,9 @@ pub struct ImageSpec {
     /// Version prefixes of the guests' kernels.
     pub guest_kernels: Vec<String>,
     /// Whether a guest needs stress-ng or sysbench. Its initramfs is then 49 MB
-    /// larger, and it needs [`MIN_GUEST_MIB_WITH_TOOLS`] of memory.
+    /// larger, and it needs [`crate::case::MIN_GUEST_MIB_WITH_TOOLS`] of memory.
     pub tools: bool,
 }
-
-/// Least memory of a guest that gets the large tools. MiB. Measured: with 192
-/// the kernel cannot unpack the initramfs.
-pub const MIN_GUEST_MIB_WITH_TOOLS: u32 = 256;
 
 impl Default for ImageSpec {
     fn default() -> Self {

@@ -14,7 +14,7 @@ mod guests;
 mod host;
 mod layer;
 
-pub use builder::{Builder, Image, ImageSpec, MIN_GUEST_MIB_WITH_TOOLS};
+pub use builder::{Builder, Image, ImageSpec};
 pub use error::ImageError;
 pub(crate) use files::Loader;
 pub use layer::RunLayer;

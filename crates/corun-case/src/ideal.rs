@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What a perfectly fair, free host would give: the yardstick of the tables.
 
-use super::{Case, Guest, Phase};
+use crate::{Case, Guest, Phase};
 use std::collections::BTreeMap;
 
 /// Splits `pcpus` between demands `(weight, most it can use)` in proportion to
@@ -41,7 +41,7 @@ pub fn cpu_demand(case: &Case, phase: &Phase, guest: &Guest) -> f64 {
 }
 
 /// pCPUs of each guest of `phase` on a perfectly fair host, by name.
-pub(crate) fn ideal_cpus(case: &Case, phase: &Phase) -> BTreeMap<String, f64> {
+pub fn ideal_cpus(case: &Case, phase: &Phase) -> BTreeMap<String, f64> {
     let guests: Vec<&Guest> = phase.run.keys().filter_map(|n| case.guest(n)).collect();
     let demands: Vec<(f64, f64)> = guests
         .iter()

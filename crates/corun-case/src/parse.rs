@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Reads a case file.
 
-use super::error::CaseError;
-use super::{Case, check, locate, suggest};
+use crate::error::CaseError;
+use crate::{Case, check, locate, suggest};
 use std::path::Path;
 
 /// Reads and checks the case in `file`; also returns its text.
