@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What a well-formed case file can still get wrong.
 
+use crate::MIN_GUEST_MIB_WITH_TOOLS;
 use crate::locate::Step;
 use crate::{Case, Phase, SchedulerKind, WORKLOADS, suggest};
-use crate::MIN_GUEST_MIB_WITH_TOOLS;
 use std::collections::BTreeSet;
 
 /// A problem and the key it belongs to.

@@ -10,6 +10,7 @@ mod error;
 mod ideal;
 mod locate;
 mod parse;
+pub mod sim;
 mod suggest;
 mod time_scale;
 
@@ -56,6 +57,9 @@ pub struct Case {
     /// `[gate]`: the sanity gate.
     #[serde(default)]
     pub gate: GateSettings,
+    /// `[sim]`: what only the simulator needs.
+    #[serde(default)]
+    pub sim: sim::SimSection,
 }
 
 /// `[case]`.
@@ -115,6 +119,9 @@ pub struct Scheduler {
     /// Options of `corun run`; only for kind "corun".
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<String>,
+    /// Settings of the simulator's model of it.
+    #[serde(default)]
+    pub sim: sim::SchedTunables,
 }
 
 /// What schedules the host.
@@ -125,6 +132,15 @@ pub enum SchedulerKind {
     Kernel,
     /// `corun run`.
     Corun,
+    /// CFS, Linux 3.x to 6.5; simulator alone.
+    Cfs,
+    /// EEVDF, Linux 6.6 and later, by name; simulator alone (in the lab it is
+    /// what "kernel" means).
+    Eevdf,
+    /// Xen's credit scheduler; simulator alone.
+    Credit,
+    /// Co-scheduling; simulator alone.
+    Cosched,
 }
 
 /// `[[guest]]`.
