@@ -2,7 +2,7 @@
 //! Symbols of `native.c`.
 
 use crate::vector::Vector;
-use crate::{Tunables, Vcpu, Vm};
+use crate::{Tunables, Vcpu, Vm, YieldInput};
 
 unsafe extern "C" {
     pub(crate) fn corun_native_share_vtime(delta_ns: u64, weight: u32) -> u64;
@@ -16,6 +16,20 @@ unsafe extern "C" {
         running: *const Vcpu,
         same_vm: bool,
         ran_ns: u64,
+        tun: *const Tunables,
+    ) -> bool;
+    pub(crate) fn corun_native_share_keeps(
+        vm: *const Vm,
+        vcpu: *const Vcpu,
+        best: *const Vm,
+        has_head: bool,
+        head_vtime_ns: u64,
+    ) -> bool;
+    pub(crate) fn corun_native_before(a: u64, b: u64) -> bool;
+    pub(crate) fn corun_native_yield_decide(input: *const YieldInput) -> u32;
+    pub(crate) fn corun_native_yield_hint_fresh(
+        made_ns: u64,
+        now_ns: u64,
         tun: *const Tunables,
     ) -> bool;
     pub(crate) fn corun_native_yield_slice(left_ns: u64, tun: *const Tunables) -> u64;

@@ -69,9 +69,35 @@ pub struct Vcpu {
     pub reserved: u32,
 }
 
+/// `struct corun_yield_input`: all that the decision on a yield looks at.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct YieldInput {
+    /// There is someone to yield to.
+    pub directed: bool,
+    /// Both are vCPUs of one VM.
+    pub same_vm: bool,
+    /// The other may run on the spinner's pCPU.
+    pub allowed_here: bool,
+}
+
+/// `enum corun_yield_verdict`: what becomes of a directed yield.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// The other runs next on the spinner's pCPU.
+    Honour,
+    /// Not directed.
+    Undirected,
+    /// Not two vCPUs of one VM.
+    Stranger,
+    /// The other may not run on the spinner's pCPU.
+    Affinity,
+}
+
 // The same sizes and offsets are asserted in native.c.
 const _: () = assert!(size_of::<Tunables>() == 40);
 const _: () = assert!(size_of::<Vm>() == 32 && std::mem::offset_of!(Vm, weight) == 24);
+const _: () = assert!(size_of::<YieldInput>() == 3);
 const _: () = assert!(size_of::<Vcpu>() == 24 && std::mem::offset_of!(Vcpu, weight) == 16);
 
 /// CPU time `delta_ns` as vtime of a party of `weight` (`corun_share_vtime`).
@@ -128,6 +154,40 @@ pub fn preempts(
             tunables,
         )
     }
+}
+
+/// Does the vCPU whose slice ended go on? `best` is the best other VM with a
+/// vCPU waiting, `head_vtime_ns` the vtime of the first waiting sibling
+/// (`corun_share_keeps`).
+pub fn keeps(party: Party<'_>, best: Option<&Vm>, head_vtime_ns: Option<u64>) -> bool {
+    let best = best.map_or(std::ptr::null(), std::ptr::from_ref);
+    let (has_head, head_vtime_ns) = (head_vtime_ns.is_some(), head_vtime_ns.unwrap_or(0));
+    // SAFETY: the references are valid for the call; `best` may be null.
+    unsafe { ffi::corun_native_share_keeps(party.vm, party.vcpu, best, has_head, head_vtime_ns) }
+}
+
+/// True when vtime `a` is before vtime `b`, also across a wrap (`corun_before`).
+pub fn before(a: u64, b: u64) -> bool {
+    // SAFETY: takes plain values.
+    unsafe { ffi::corun_native_before(a, b) }
+}
+
+/// Decides a yield (`corun_yield_decide`).
+pub fn decide(input: YieldInput) -> Verdict {
+    // SAFETY: the reference is valid for the call.
+    let verdict = unsafe { ffi::corun_native_yield_decide(&raw const input) };
+    match verdict {
+        0 => Verdict::Honour,
+        1 => Verdict::Undirected,
+        3 => Verdict::Affinity,
+        _ => Verdict::Stranger,
+    }
+}
+
+/// Is a hint left at `made_ns` still worth following (`corun_yield_hint_fresh`)?
+pub fn hint_fresh(made_ns: u64, now_ns: u64, tunables: &Tunables) -> bool {
+    // SAFETY: the reference is valid for the call.
+    unsafe { ffi::corun_native_yield_hint_fresh(made_ns, now_ns, tunables) }
 }
 
 /// Slice of the vCPU that runs in a spinner's place (`corun_yield_slice`).

@@ -9,6 +9,7 @@ _Static_assert(sizeof(struct corun_vm) == 32, "Vm in lib.rs");
 _Static_assert(offsetof(struct corun_vm, weight) == 24, "Vm in lib.rs");
 _Static_assert(sizeof(struct corun_vcpu) == 24, "Vcpu in lib.rs");
 _Static_assert(offsetof(struct corun_vcpu, weight) == 16, "Vcpu in lib.rs");
+_Static_assert(sizeof(struct corun_yield_input) == 3, "YieldInput in lib.rs");
 _Static_assert(sizeof(struct corun_vector) == 144, "Vector in vector.rs");
 _Static_assert(offsetof(struct corun_vector, tun) == 104,
 	       "Vector in vector.rs");
@@ -24,6 +25,14 @@ bool corun_native_share_preempts(const struct corun_vm *waking_vm,
 				 const struct corun_vm *running_vm,
 				 const struct corun_vcpu *running, bool same_vm,
 				 u64 ran_ns, const struct corun_tunables *tun);
+bool corun_native_share_keeps(const struct corun_vm *vm,
+			      const struct corun_vcpu *vcpu,
+			      const struct corun_vm *best, bool has_head,
+			      u64 head_vtime_ns);
+bool corun_native_before(u64 a, u64 b);
+u32 corun_native_yield_decide(const struct corun_yield_input *in);
+bool corun_native_yield_hint_fresh(u64 made_ns, u64 now_ns,
+				   const struct corun_tunables *tun);
 u64 corun_native_yield_slice(u64 left_ns, const struct corun_tunables *tun);
 void corun_native_vector_run(struct corun_vector *v);
 
@@ -57,6 +66,30 @@ bool corun_native_share_preempts(const struct corun_vm *waking_vm,
 {
 	return corun_share_preempts(waking_vm, waking, running_vm, running,
 				    same_vm, ran_ns, tun);
+}
+
+bool corun_native_share_keeps(const struct corun_vm *vm,
+			      const struct corun_vcpu *vcpu,
+			      const struct corun_vm *best, bool has_head,
+			      u64 head_vtime_ns)
+{
+	return corun_share_keeps(vm, vcpu, best, has_head, head_vtime_ns);
+}
+
+bool corun_native_before(u64 a, u64 b)
+{
+	return corun_before(a, b);
+}
+
+u32 corun_native_yield_decide(const struct corun_yield_input *in)
+{
+	return corun_yield_decide(in);
+}
+
+bool corun_native_yield_hint_fresh(u64 made_ns, u64 now_ns,
+				   const struct corun_tunables *tun)
+{
+	return corun_yield_hint_fresh(made_ns, now_ns, tun);
 }
 
 u64 corun_native_yield_slice(u64 left_ns, const struct corun_tunables *tun)

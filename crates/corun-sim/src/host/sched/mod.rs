@@ -6,6 +6,19 @@
 //! the machine through [`Host`], and asks for kicks and timers there. The calls
 //! follow the kernel's: wake-up, pick, put, tick, yield_to.
 
+pub mod build;
+pub mod cfs;
+pub mod corun;
+pub mod cosched;
+pub mod credit;
+pub mod eevdf;
+mod micro;
+mod placement;
+mod runqueues;
+pub mod skew;
+#[cfg(test)]
+mod tests;
+
 /// Index of a host task.
 pub type TaskId = u32;
 /// Index of a pCPU.

@@ -1,0 +1,399 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Xen's credit scheduler (xen/common/sched/credit.c), and micro-sliced cores
+//! (seed 004) on top of it.
+//!
+//! Modelled: credits refilled every 30 ms by weight (`csched_acct`), ticks of
+//! 10 ms that mark who is active and end a boost (`csched_tick`), the priorities
+//! BOOST, UNDER and OVER, queues by pCPU in order of priority, stealing
+//! (`csched_load_balance`), tickling (`__runq_tickle`), the rate limit, and
+//! `SCHEDOP_yield`. As in Xen 4.0 and later a VM's weight counts once for each
+//! of its active vCPUs, so a larger VM gets more; see `refill`.
+//!
+//! Simplified: the refill happens at the first call after its time; no caps, no
+//! vCPU placement other than at the first wake-up (stealing does the rest), no
+//! NUMA or hardware-thread preferences.
+
+use super::micro::Micro;
+use super::placement::around;
+use super::{CpuId, Host, HostScheduler, TaskId};
+use corun_case::sim;
+
+/// Time between refills (`CSCHED_ACCT_TSLICE`: three ticks).
+const REFILL_NS: u64 = 30_000_000;
+/// Tick (`CSCHED_TICK_PERIOD`).
+const TICK_NS: u64 = 10_000_000;
+/// More missed refills than this change nothing.
+const MAX_REFILLS: u64 = 16;
+
+/// Priorities, the best last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Priority {
+    Over,
+    Under,
+    Boost,
+}
+
+/// What the scheduler knows of a vCPU (`struct csched_unit`).
+#[derive(Debug, Clone, Copy)]
+struct Unit {
+    /// CPU time that it may still use in this period. Nanoseconds.
+    credit_ns: i64,
+    priority: Priority,
+    /// Takes part in the refill.
+    active: bool,
+    /// Gave way (`CSCHED_FLAG_UNIT_YIELD`).
+    yielded: bool,
+    /// When it was picked.
+    picked_ns: u64,
+    /// Its pCPU; `None` before the first wake-up.
+    home: Option<CpuId>,
+}
+
+/// The credit scheduler.
+#[derive(Debug)]
+pub struct Credit {
+    config: sim::Credit,
+    units: Vec<Unit>,
+    queues: Vec<Vec<TaskId>>,
+    curr: Vec<Option<TaskId>>,
+    next_refill_ns: u64,
+    micro: Micro,
+}
+
+impl Credit {
+    /// The scheduler with nothing to run yet.
+    pub fn new(nr_tasks: usize, nr_cpus: usize, config: sim::Credit) -> Self {
+        let unit = Unit {
+            credit_ns: 0,
+            priority: Priority::Under,
+            active: false,
+            yielded: false,
+            picked_ns: 0,
+            home: None,
+        };
+        let queue = Vec::with_capacity(nr_tasks.min(64));
+        Self {
+            micro: Micro::new(nr_tasks, nr_cpus, config.micro_pcpus),
+            config,
+            units: vec![unit; nr_tasks],
+            queues: vec![queue; nr_cpus],
+            curr: vec![None; nr_cpus],
+            next_refill_ns: REFILL_NS,
+        }
+    }
+
+    fn unit(&mut self, task: TaskId) -> &mut Unit {
+        &mut self.units[task as usize]
+    }
+
+    fn priority(&self, task: TaskId) -> Priority {
+        self.units[task as usize].priority
+    }
+
+    /// True when `cpu` runs and has nothing, by our own books.
+    fn is_free(&self, cpu: CpuId) -> bool {
+        self.curr[cpu as usize].is_none() && self.queues[cpu as usize].is_empty()
+    }
+
+    /// True when `task` may be on `cpu` in its normal life.
+    fn fits(&self, host: &Host<'_>, cpu: CpuId, task: TaskId) -> bool {
+        let pinned = host.tasks[task as usize].pinned.is_some();
+        host.may_run_on(task, cpu) && (pinned || !self.micro.has(cpu))
+    }
+
+    /// `csched_acct`: all refills that are due.
+    fn account(&mut self, host: &Host<'_>) {
+        if host.now_ns < self.next_refill_ns {
+            return;
+        }
+        let due = (host.now_ns - self.next_refill_ns) / REFILL_NS + 1;
+        self.next_refill_ns += due * REFILL_NS;
+        for _ in 0..due.min(MAX_REFILLS) {
+            self.refill(host);
+        }
+        let units = &self.units;
+        for queue in &mut self.queues {
+            // Stable, as `csched_runq_sort`; without the allocation of `sort_by`.
+            for i in 1..queue.len() {
+                let priority = |t: TaskId| units[t as usize].priority;
+                let mut at = i;
+                while at > 0 && priority(queue[at]) > priority(queue[at - 1]) {
+                    queue.swap(at, at - 1);
+                    at -= 1;
+                }
+            }
+        }
+    }
+
+    /// One refill: the host's CPU time of a period, divided between the active
+    /// vCPUs by the weight of their VMs ("Make weight per-vcpu" in Xen).
+    fn refill(&mut self, host: &Host<'_>) {
+        let weight = |t: usize| i64::from(host.tasks[t].vm_weight.max(1));
+        let active = |units: &[Unit], t: &usize| units[*t].active;
+        let all = 0..self.units.len();
+        let total: i64 = all
+            .clone()
+            .filter(|t| active(&self.units, t))
+            .map(weight)
+            .sum();
+        if total == 0 {
+            return;
+        }
+        let period_ns = REFILL_NS.cast_signed();
+        let host_ns = period_ns * i64::try_from(self.queues.len()).unwrap_or(1);
+        for t in all {
+            let unit = &mut self.units[t];
+            if !unit.active {
+                continue;
+            }
+            let fair_ns = host_ns * weight(t) / total;
+            // A vCPU can use one pCPU at most.
+            unit.credit_ns = (unit.credit_ns + fair_ns.min(period_ns)).max(-period_ns);
+            let boosted = unit.priority == Priority::Boost;
+            unit.priority = match unit.credit_ns {
+                i64::MIN..0 => Priority::Over,
+                _ if boosted => Priority::Boost,
+                _ => Priority::Under,
+            };
+            if unit.credit_ns > period_ns {
+                // It does not use what it gets (`__csched_unit_acct_stop_locked`).
+                unit.credit_ns /= 2;
+                unit.active = false;
+            }
+        }
+    }
+
+    /// `__runq_insert`: behind all of its priority; one that yielded goes behind
+    /// one of lower priority, too.
+    fn insert(&mut self, cpu: CpuId, task: TaskId) {
+        let priority = self.priority(task);
+        let units = &self.units;
+        let queue = &mut self.queues[cpu as usize];
+        let mut at = queue.partition_point(|&t| units[t as usize].priority >= priority);
+        if units[task as usize].yielded && at < queue.len() {
+            at += 1;
+        }
+        queue.insert(at, task);
+        let unit = self.unit(task);
+        unit.yielded = false;
+        unit.home = Some(cpu);
+    }
+
+    /// `__runq_tickle`: who runs `task`, which waits on `cpu` now?
+    fn tickle(&self, host: &mut Host<'_>, cpu: CpuId, task: TaskId) {
+        let Some(curr) = self.curr[cpu as usize] else {
+            host.kick(cpu);
+            return;
+        };
+        let mut others = around(cpu, self.queues.len()).skip(1);
+        let idle = others.find(|&c| {
+            self.is_free(c) && self.fits(host, c, task) && !host.cpus[c as usize].kicked
+        });
+        if let Some(idle) = idle {
+            host.kick(idle);
+        } else if self.priority(task) > self.priority(curr) {
+            host.kick(cpu);
+        }
+    }
+
+    /// The pCPU of a vCPU that was never placed (`csched_cpu_pick`).
+    fn first_home(&self, host: &Host<'_>, task: TaskId) -> CpuId {
+        let near = host.tasks[task as usize].cpu;
+        let usable = around(near, self.queues.len()).filter(|&c| self.fits(host, c, task));
+        let used = |c: &CpuId| {
+            self.queues[*c as usize].len() + usize::from(self.curr[*c as usize].is_some())
+        };
+        usable.min_by_key(used).unwrap_or(near)
+    }
+
+    /// `csched_load_balance`: a vCPU of another queue that is better than
+    /// `floor` (`None`: idle).
+    fn steal(&mut self, host: &Host<'_>, cpu: CpuId, floor: Option<Priority>) -> Option<TaskId> {
+        for other in around(cpu, self.queues.len()).skip(1) {
+            let queue = &self.queues[other as usize];
+            let better = queue
+                .iter()
+                .take_while(|&&t| floor.is_none_or(|p| self.priority(t) > p));
+            let mut fitting = better.copied().filter(|&t| self.fits(host, cpu, t));
+            if let Some(task) = fitting.next() {
+                self.queues[other as usize].retain(|&t| t != task);
+                return Some(task);
+            }
+        }
+        None
+    }
+
+    /// The next of the queue of `cpu`, or a better one of another.
+    fn next(&mut self, host: &Host<'_>, cpu: CpuId) -> Option<TaskId> {
+        let head = self.queues[cpu as usize].first().copied();
+        let floor = head.map(|t| self.priority(t));
+        if floor.is_none_or(|p| p == Priority::Over)
+            && !self.micro.has(cpu)
+            && let Some(task) = self.steal(host, cpu, floor)
+        {
+            return Some(task);
+        }
+        let head = head?;
+        self.queues[cpu as usize].remove(0);
+        Some(head)
+    }
+
+    /// Starts `task` on `cpu` for `slice_ns` at most.
+    fn start(&mut self, host: &mut Host<'_>, cpu: CpuId, task: TaskId, slice_ns: u64) {
+        self.curr[cpu as usize] = Some(task);
+        let now_ns = host.now_ns;
+        self.unit(task).picked_ns = now_ns;
+        Self::arm(host, cpu, now_ns + slice_ns);
+    }
+
+    /// The timer goes off at the slice's end, or at the tick before it.
+    fn arm(host: &mut Host<'_>, cpu: CpuId, end_ns: u64) {
+        let tick_ns = (host.now_ns / TICK_NS + 1) * TICK_NS;
+        host.set_timer(cpu, end_ns.min(tick_ns).max(host.now_ns + 1));
+    }
+
+    /// End of the slice of `task`, which runs on `cpu`.
+    fn slice_end_ns(&self, cpu: CpuId, task: TaskId) -> u64 {
+        let slice_ns = if self.micro.has(cpu) && self.micro.is_guest(task) {
+            self.config.micro_slice_ns
+        } else {
+            self.config.slice_ns
+        };
+        self.units[task as usize].picked_ns + slice_ns
+    }
+
+    /// Puts back what ran on `cpu` until now: a guest of the micro pool goes to
+    /// where it came from.
+    fn put_back(&mut self, host: &mut Host<'_>, cpu: CpuId, prev: TaskId) {
+        let guest = self.micro.leave(prev);
+        let home = self.units[prev as usize]
+            .home
+            .filter(|_| guest)
+            .unwrap_or(cpu);
+        self.insert(home, prev);
+        if home != cpu {
+            self.tickle(host, home, prev);
+        }
+    }
+
+    /// Does the rate limit keep `prev` on `cpu`? (`csched_schedule`)
+    fn is_rate_limited(&self, host: &Host<'_>, cpu: CpuId, prev: TaskId) -> bool {
+        let unit = &self.units[prev as usize];
+        !unit.yielded
+            && !self.micro.has(cpu)
+            && host.now_ns.saturating_sub(unit.picked_ns) < self.config.ratelimit_ns
+    }
+}
+
+impl HostScheduler for Credit {
+    fn wake(&mut self, host: &mut Host<'_>, task: TaskId, _waker: Option<CpuId>) {
+        self.account(host);
+        let home = self.units[task as usize].home;
+        let cpu = home.unwrap_or_else(|| self.first_home(host, task));
+        let boost = self.config.boost;
+        let unit = self.unit(task);
+        if boost && home.is_some() && unit.priority == Priority::Under {
+            unit.priority = Priority::Boost;
+        }
+        self.insert(cpu, task);
+        self.tickle(host, cpu, task);
+    }
+
+    fn pick(&mut self, host: &mut Host<'_>, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
+        self.account(host);
+        if let Some(prev) = prev {
+            if self.is_rate_limited(host, cpu, prev) {
+                let end_ns = self.units[prev as usize].picked_ns + self.config.ratelimit_ns;
+                Self::arm(host, cpu, end_ns);
+                return Some(prev);
+            }
+            self.curr[cpu as usize] = None;
+            self.put_back(host, cpu, prev);
+        }
+        self.curr[cpu as usize] = None;
+        if let Some(urgent) = self.micro.take(host, cpu) {
+            self.start(host, cpu, urgent, self.config.micro_slice_ns);
+            return Some(urgent);
+        }
+        let Some(next) = self.next(host, cpu) else {
+            host.set_timer(cpu, u64::MAX);
+            return None;
+        };
+        self.unit(next).home = Some(cpu);
+        self.start(host, cpu, next, self.config.slice_ns);
+        Some(next)
+    }
+
+    fn charge(&mut self, _host: &mut Host<'_>, _cpu: CpuId, task: TaskId, ran_ns: u64) {
+        self.unit(task).credit_ns -= ran_ns.cast_signed();
+    }
+
+    fn block(&mut self, _host: &mut Host<'_>, cpu: CpuId, task: TaskId) {
+        self.curr[cpu as usize] = None;
+        self.micro.leave(task);
+        self.unit(task).yielded = false;
+    }
+
+    fn timer(&mut self, host: &mut Host<'_>, cpu: CpuId, task: TaskId) -> bool {
+        if host.now_ns.is_multiple_of(TICK_NS) {
+            let unit = self.unit(task);
+            if unit.priority == Priority::Boost {
+                unit.priority = Priority::Under;
+            }
+            if !unit.active {
+                unit.active = true;
+            }
+        }
+        self.account(host);
+        let end_ns = self.slice_end_ns(cpu, task);
+        let better = self.queues[cpu as usize].first();
+        if host.now_ns >= end_ns || better.is_some_and(|&t| self.priority(t) > self.priority(task))
+        {
+            return true;
+        }
+        Self::arm(host, cpu, end_ns);
+        false
+    }
+
+    /// Xen has no directed yield.
+    fn yield_to(
+        &mut self,
+        _host: &mut Host<'_>,
+        _cpu: CpuId,
+        _from: TaskId,
+        _to: TaskId,
+        _force: bool,
+    ) -> bool {
+        false
+    }
+
+    fn yield_any(&mut self, _host: &mut Host<'_>, _cpu: CpuId, task: TaskId) {
+        self.unit(task).yielded = true;
+    }
+
+    /// A preempted receiver of an interrupt goes to the micro pool.
+    fn ipi(&mut self, host: &mut Host<'_>, _from: TaskId, to: TaskId) {
+        let Some(home) = self.units[to as usize]
+            .home
+            .filter(|_| self.micro.wants(host, to))
+        else {
+            return;
+        };
+        let queue = &mut self.queues[home as usize];
+        let Some(at) = queue.iter().position(|&t| t == to) else {
+            return;
+        };
+        queue.remove(at);
+        self.micro.enter(host, to, &self.curr);
+    }
+
+    fn has_waiting(&self, host: &Host<'_>, cpu: CpuId) -> bool {
+        let urgent = self.micro.has(cpu) && self.micro.has_urgent(host, cpu);
+        urgent || !self.queues[cpu as usize].is_empty()
+    }
+
+    fn queued(&self, task: TaskId) -> u32 {
+        let normal = self.queues.iter().flatten().filter(|&&t| t == task).count();
+        u32::try_from(normal).unwrap_or(u32::MAX) + self.micro.queued(task)
+    }
+}
