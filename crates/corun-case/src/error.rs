@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 pub struct CaseError {
     /// The file.
     pub file: PathBuf,
-    /// Where in the file; `None` when the file could not be read.
+    /// Where in the file; `None` when the file could not be read, or when what
+    /// is wrong came from elsewhere.
     pub place: Option<Place>,
     /// What is wrong and what was expected.
     pub message: String,
@@ -34,10 +35,15 @@ pub struct Place {
 impl CaseError {
     /// A file that cannot be read.
     pub(super) fn unreadable(file: &Path, error: &std::io::Error) -> Self {
+        Self::without_place(file, format!("cannot read the case file: {error}"))
+    }
+
+    /// An error that no place in the file is to blame for.
+    pub(super) fn without_place(file: &Path, message: String) -> Self {
         Self {
             file: file.to_owned(),
             place: None,
-            message: format!("cannot read the case file: {error}"),
+            message,
         }
     }
 

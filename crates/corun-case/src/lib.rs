@@ -9,17 +9,24 @@ mod check;
 mod error;
 mod ideal;
 mod locate;
+mod overrides;
 mod parse;
 pub mod sim;
 mod suggest;
+mod target;
 mod time_scale;
 
 pub use error::CaseError;
 pub use ideal::{cpu_demand, fair_cpus, ideal_cpus, ideal_slowdown};
-pub use parse::{load, parse};
+pub use overrides::{Override, OverrideError};
+pub use parse::{load, load_for, parse, parse_for};
+pub use suggest::hint;
+pub use target::{Abilities, Target, WorkloadProblem};
 pub use time_scale::{MAX_FACTOR, TimeScale};
 
-use corun_lab_proto::agent::{ParamValue, WorkloadSpec};
+pub use corun_lab_proto::agent::ParamValue;
+
+use corun_lab_proto::agent::WorkloadSpec;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -58,7 +65,7 @@ pub struct Case {
     #[serde(default)]
     pub gate: GateSettings,
     /// `[sim]`: what only the simulator needs.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "sim::is_default")]
     pub sim: sim::SimSection,
 }
 
@@ -114,13 +121,13 @@ impl Default for Host {
 pub struct Scheduler {
     /// Name in tables and results.
     pub label: String,
-    /// "kernel" (the kernel's own) or "corun".
+    /// "kernel" (the kernel's own) or "corun"; in the simulator also others.
     pub kind: SchedulerKind,
     /// Options of `corun run`; only for kind "corun".
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<String>,
     /// Settings of the simulator's model of it.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "sim::is_default")]
     pub sim: sim::SchedTunables,
 }
 

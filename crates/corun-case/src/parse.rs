@@ -2,26 +2,48 @@
 //! Reads a case file.
 
 use crate::error::CaseError;
-use crate::{Case, check, locate, suggest};
+use crate::{Case, Override, Target, check, locate, overrides, suggest};
 use std::path::Path;
 
-/// Reads and checks the case in `file`; also returns its text.
+/// Reads the case in `file` and checks it for the lab; also returns its text.
 pub fn load(file: &Path) -> Result<(Case, String), CaseError> {
-    let text = std::fs::read_to_string(file).map_err(|e| CaseError::unreadable(file, &e))?;
-    Ok((parse(&text, file)?, text))
+    load_for(file, Target::Lab)
 }
 
-/// Reads and checks the case in `text`; `file` is for messages.
+/// Reads the case in `file` and checks it for `target`; also returns its text.
+pub fn load_for(file: &Path, target: Target<'_>) -> Result<(Case, String), CaseError> {
+    let text = std::fs::read_to_string(file).map_err(|e| CaseError::unreadable(file, &e))?;
+    Ok((parse_for(&text, file, target, &[])?, text))
+}
+
+/// Reads the case in `text` and checks it for the lab; `file` is for messages.
 pub fn parse(text: &str, file: &Path) -> Result<Case, CaseError> {
-    let case: Case = toml::from_str(text).map_err(|e| from_toml(text, file, &e))?;
-    match check::check(&case) {
-        Ok(()) => Ok(case),
-        Err(problem) => {
-            let span = locate::span_of(text, &problem.path);
-            let key = locate::display(&problem.path);
-            Err(CaseError::at(file, text, span, key, problem.message))
-        }
+    parse_for(text, file, Target::Lab, &[])
+}
+
+/// Reads the case in `text`, sets `overrides` in their order, and checks the
+/// result for `target`; `file` is for messages.
+pub fn parse_for(
+    text: &str,
+    file: &Path,
+    target: Target<'_>,
+    overrides: &[Override],
+) -> Result<Case, CaseError> {
+    // First as it stands: only then are there places for messages.
+    let mut case: Case = toml::from_str(text).map_err(|e| from_toml(text, file, &e))?;
+    if !overrides.is_empty() {
+        case = overrides::apply(text, file, overrides)?;
     }
+    let Err(problem) = check::check(&case, target) else {
+        return Ok(case);
+    };
+    let key = locate::display(&problem.path);
+    if let Some(by) = overrides.iter().rev().find(|o| o.touches(&problem.path)) {
+        let message = format!("--set {by}: {key}: {}", problem.message);
+        return Err(CaseError::without_place(file, message));
+    }
+    let span = locate::span_of(text, &problem.path);
+    Err(CaseError::at(file, text, span, key, problem.message))
 }
 
 fn from_toml(text: &str, file: &Path, error: &toml::de::Error) -> CaseError {
@@ -31,7 +53,7 @@ fn from_toml(text: &str, file: &Path, error: &toml::de::Error) -> CaseError {
 }
 
 /// serde's words, made ours where they name Rust things or lack a hint.
-fn reword(message: &str) -> String {
+pub(super) fn reword(message: &str) -> String {
     if message.contains("untagged enum ParamValue") {
         return "wrong type: expected a whole number or text".to_owned();
     }

@@ -16,7 +16,7 @@ pub(super) fn closest<'a>(
 }
 
 /// `; did you mean ...?` or nothing.
-pub(super) fn hint<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
+pub fn hint<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
     closest(word, candidates).map_or_else(String::new, |c| format!("; did you mean `{c}`?"))
 }
 

@@ -5,6 +5,7 @@
 //! module with a narrow interface, and corun's scheduler is the same C policy
 //! that the BPF build runs.
 
+pub mod batch;
 pub mod engine;
 pub mod host;
 pub mod outcome;
@@ -20,6 +21,9 @@ pub enum SimError {
     /// The scenario asks for something impossible.
     #[error("{0}")]
     Scenario(String),
+    /// Ended from outside before it was done.
+    #[error("stopped")]
+    Stopped,
     /// A model's file is wrong.
     #[error("workload model {name}: {what}")]
     Model {

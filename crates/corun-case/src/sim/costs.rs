@@ -68,7 +68,7 @@ pub struct Costs {
     pub lock_spinner_ns: u64,
     /// A TLB flush of the own vCPU with its bookkeeping.
     pub flush_ns: u64,
-    /// Shoot4U: invalidation by the hypervisor on one target.
+    /// `Shoot4U`: invalidation by the hypervisor on one target.
     pub host_flush_ns: u64,
     /// Guest context switch.
     pub guest_switch_ns: u64,

@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 pub struct Kvm {
     /// KVM, or Xen's reaction to the same exits.
     pub hypervisor: Hypervisor,
-    /// Pause-loop exiting; absent: the CPU has none.
+    /// Pause-loop exiting; `false`: the CPU has none.
+    #[serde(with = "ple_or_false")]
     pub ple: Option<Ple>,
     /// Whom a spinning vCPU's pCPU is given to.
     pub spin_handler: SpinHandler,
@@ -44,7 +45,7 @@ pub enum Hypervisor {
     Xen,
 }
 
-/// Pause-loop exiting (`ple_gap` and `ple_window` of kvm_intel).
+/// Pause-loop exiting (`ple_gap` and `ple_window` of `kvm_intel`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Ple {
@@ -60,7 +61,7 @@ pub struct Ple {
 }
 
 impl Default for Ple {
-    /// kvm_intel since Linux 3.18 (`__grow_ple_window`).
+    /// `kvm_intel` since Linux 3.18 (`__grow_ple_window`).
     fn default() -> Self {
         Self {
             window_cycles: 4_096,
@@ -111,4 +112,42 @@ pub enum HaltPoll {
     /// Start at 10 us, double after short halts up to 200 us, drop to 0 after
     /// long ones (`halt_poll_ns_grow`, `halt_poll_ns_shrink`).
     Adaptive,
+}
+
+/// TOML has no null, and an absent key means the default: `ple = false` says
+/// that there is none.
+mod ple_or_false {
+    use super::Ple;
+    use serde::de::value::MapAccessDeserializer;
+    use serde::de::{Error, MapAccess, Unexpected, Visitor};
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use std::fmt;
+
+    #[expect(clippy::ref_option, reason = "serde's signature")]
+    pub(super) fn serialize<S: Serializer>(ple: &Option<Ple>, s: S) -> Result<S::Ok, S::Error> {
+        match ple {
+            Some(ple) => ple.serialize(s),
+            None => s.serialize_bool(false),
+        }
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Ple>, D::Error> {
+        struct V;
+        impl<'de> Visitor<'de> for V {
+            type Value = Option<Ple>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("false, or a table such as { window_cycles = 4096 }")
+            }
+            fn visit_bool<E: Error>(self, on: bool) -> Result<Option<Ple>, E> {
+                if on {
+                    return Err(E::invalid_value(Unexpected::Bool(true), &self));
+                }
+                Ok(None)
+            }
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Option<Ple>, A::Error> {
+                Ple::deserialize(MapAccessDeserializer::new(map)).map(Some)
+            }
+        }
+        d.deserialize_any(V)
+    }
 }
