@@ -142,18 +142,14 @@ impl Cfs {
         *min = least.map_or(*min, |v| v.max(*min));
     }
 
-    /// `sched_slice`: the part of the period that `task` is due.
-    fn slice_ns(&self, host: &Host<'_>, cpu: CpuId, task: TaskId) -> u64 {
-        let nr = self.rqs.nr_running(cpu).max(1) as u64;
-        let period_ns = self
-            .config
-            .latency_ns
-            .max(nr * self.config.min_granularity_ns);
-        let load = self.rqs.load(host, cpu).max(1);
-        let due =
-            u128::from(period_ns) * u128::from(self.rqs.weight(host, task)) / u128::from(load);
-        let due = u64::try_from(due).unwrap_or(u64::MAX);
-        due.max(self.config.min_granularity_ns)
+    /// `sched_slice`: the part of the period that `task` is due on a queue where
+    /// `nr` tasks weigh `load` together.
+    fn slice_ns(&self, host: &Host<'_>, task: TaskId, nr: usize, load: u64) -> u64 {
+        let least_ns = self.config.min_granularity_ns;
+        let period_ns = self.config.latency_ns.max(nr as u64 * least_ns);
+        let weight = self.rqs.weight(host, task);
+        let due = u128::from(period_ns) * u128::from(weight) / u128::from(load.max(weight));
+        u64::try_from(due).unwrap_or(u64::MAX).max(least_ns)
     }
 
     /// `wakeup_gran`: the granularity in the virtual time of `task`.
@@ -174,8 +170,9 @@ impl Cfs {
     fn place(&mut self, host: &Host<'_>, cpu: CpuId, task: TaskId, first_time: bool) {
         let min = self.queues[cpu as usize].min_vruntime;
         let vruntime = if first_time {
-            let slice_ns = self.slice_ns(host, cpu, task);
-            min + delta_fair(slice_ns, self.rqs.weight(host, task))
+            let weight = self.rqs.weight(host, task);
+            let (nr, load) = (self.rqs.nr_running(cpu), self.rqs.load(host, cpu));
+            min + delta_fair(self.slice_ns(host, task, nr + 1, load + weight), weight)
         } else {
             let credit = (self.config.latency_ns / 2).cast_signed();
             self.vruntime(task).max(min - credit)
@@ -237,7 +234,8 @@ impl Cfs {
         let Some(&first) = self.rqs.rq(cpu).waiting.first() else {
             return false;
         };
-        let due_ns = self.slice_ns(host, cpu, task);
+        let (nr, load) = (self.rqs.nr_running(cpu), self.rqs.load(host, cpu));
+        let due_ns = self.slice_ns(host, task, nr, load);
         let entity = self.entities[task as usize];
         if entity.ran_ns >= due_ns {
             self.cfs_rq(cpu).clear_buddies(task);
@@ -336,6 +334,7 @@ impl HostScheduler for Cfs {
         {
             self.migrate(from, cpu, pulled);
         }
+        self.rqs.kick_idle(host, cpu);
         if self.slice_is_over(host, cpu, task) {
             return true;
         }

@@ -179,21 +179,49 @@ impl Credit {
         unit.home = Some(cpu);
     }
 
-    /// `__runq_tickle`: who runs `task`, which waits on `cpu` now?
+    /// `__runq_tickle`: who runs `task`, which waits on `cpu` now? Its own pCPU
+    /// if that has nothing better, else an idle one, which will steal it.
     fn tickle(&self, host: &mut Host<'_>, cpu: CpuId, task: TaskId) {
-        let Some(curr) = self.curr[cpu as usize] else {
-            host.kick(cpu);
-            return;
-        };
-        let mut others = around(cpu, self.queues.len()).skip(1);
-        let idle = others.find(|&c| {
-            self.is_free(c) && self.fits(host, c, task) && !host.cpus[c as usize].kicked
-        });
-        if let Some(idle) = idle {
-            host.kick(idle);
-        } else if self.priority(task) > self.priority(curr) {
+        let curr = self.curr[cpu as usize];
+        let alone = self.queues[cpu as usize].len() == 1;
+        if curr.is_none() {
             host.kick(cpu);
         }
+        if curr.is_none() && alone || self.tickle_idle(host, cpu, task) {
+            return;
+        }
+        if curr.is_some_and(|curr| self.priority(task) > self.priority(curr)) {
+            host.kick(cpu);
+        }
+    }
+
+    /// Kicks an idle pCPU that may steal `task` from `cpu`; false: there is none.
+    fn tickle_idle(&self, host: &mut Host<'_>, cpu: CpuId, task: TaskId) -> bool {
+        let mut others = self.idle_others(host, cpu);
+        let idle = others.find(|&c| self.fits(host, c, task));
+        drop(others);
+        idle.map(|c| host.kick(c)).is_some()
+    }
+
+    /// Kicks an idle pCPU that may steal anything from `cpu`. Xen migrates who
+    /// was kicked away; here an idle pCPU fetches it.
+    fn offer(&self, host: &mut Host<'_>, cpu: CpuId) {
+        let queue = &self.queues[cpu as usize];
+        if queue.is_empty() {
+            return;
+        }
+        let mut others = self.idle_others(host, cpu);
+        let idle = others.find(|&c| queue.iter().any(|&t| self.fits(host, c, t)));
+        drop(others);
+        if let Some(idle) = idle {
+            host.kick(idle);
+        }
+    }
+
+    /// Idle pCPUs but `cpu` that nobody kicked yet.
+    fn idle_others(&self, host: &Host<'_>, cpu: CpuId) -> impl Iterator<Item = CpuId> {
+        let others = around(cpu, self.queues.len()).skip(1);
+        others.filter(|&c| self.is_free(c) && !host.cpus[c as usize].kicked)
     }
 
     /// The pCPU of a vCPU that was never placed (`csched_cpu_pick`).
@@ -321,6 +349,7 @@ impl HostScheduler for Credit {
         };
         self.unit(next).home = Some(cpu);
         self.start(host, cpu, next, self.config.slice_ns);
+        self.offer(host, cpu);
         Some(next)
     }
 
@@ -345,6 +374,7 @@ impl HostScheduler for Credit {
             }
         }
         self.account(host);
+        self.offer(host, cpu);
         let end_ns = self.slice_end_ns(cpu, task);
         let better = self.queues[cpu as usize].first();
         if host.now_ns >= end_ns || better.is_some_and(|&t| self.priority(t) > self.priority(task))

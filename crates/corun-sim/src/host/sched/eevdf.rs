@@ -129,12 +129,7 @@ impl Eevdf {
     /// `update_entity_lag`, before the task leaves its queue.
     fn keep_lag(&mut self, host: &Host<'_>, cpu: CpuId, task: TaskId) {
         let weight = self.rqs.weight(host, task);
-        let tick_ns = if self.config.tick_ns == 0 {
-            TICK_NS
-        } else {
-            self.config.tick_ns
-        };
-        let limit = delta_fair(tick_ns.max(2 * self.config.base_slice_ns), weight);
+        let limit = delta_fair(self.tick_ns().max(2 * self.config.base_slice_ns), weight);
         let lag = self.mean(host, cpu).vruntime() - self.vruntime(host, cpu, task);
         self.entity(task).lag = lag.clamp(-limit, limit);
     }
@@ -202,27 +197,26 @@ impl Eevdf {
         best.or_else(|| all().min_by_key(|&t| self.vruntime(host, cpu, t)))
     }
 
-    /// The next tick, or with high-resolution ticks the end of the slice.
+    /// The configured tick, or the usual one beside high-resolution ticks.
+    fn tick_ns(&self) -> u64 {
+        match self.config.tick_ns {
+            0 => TICK_NS,
+            tick_ns => tick_ns,
+        }
+    }
+
+    /// The next tick; with high-resolution ticks also the end of the slice.
     fn arm(&self, host: &mut Host<'_>, cpu: CpuId) {
-        let waiting = !self.rqs.rq(cpu).waiting.is_empty();
-        let Some(curr) = self
-            .rqs
-            .rq(cpu)
-            .curr
-            .filter(|_| waiting && self.config.tick_ns == 0)
-        else {
-            let tick_ns = if self.config.tick_ns == 0 {
-                TICK_NS
-            } else {
-                self.config.tick_ns
-            };
-            let at_ns = self.rqs.next_tick_ns(cpu, host.now_ns, tick_ns);
-            host.set_timer(cpu, at_ns);
-            return;
-        };
-        let left = self.entities[curr as usize].deadline - self.vruntime(host, cpu, curr);
-        let left_ns = unfair(left, self.rqs.weight(host, curr));
-        let at_ns = host.now_ns + left_ns + 1;
+        let mut at_ns = self.rqs.next_tick_ns(cpu, host.now_ns, self.tick_ns());
+        let rq = self.rqs.rq(cpu);
+        if let Some(curr) = rq.curr
+            && self.config.tick_ns == 0
+            && !rq.waiting.is_empty()
+        {
+            let left = self.entities[curr as usize].deadline - self.vruntime(host, cpu, curr);
+            let left_ns = unfair(left, self.rqs.weight(host, curr));
+            at_ns = at_ns.min(host.now_ns + left_ns + 1);
+        }
         host.set_timer(cpu, at_ns);
     }
 
@@ -289,7 +283,7 @@ impl HostScheduler for Eevdf {
         Some(next)
     }
 
-    fn charge(&mut self, host: &mut Host<'_>, cpu: CpuId, task: TaskId, ran_ns: u64) {
+    fn charge(&mut self, host: &mut Host<'_>, _cpu: CpuId, task: TaskId, ran_ns: u64) {
         let delta = delta_fair(ran_ns, self.rqs.weight(host, task));
         let vslice = self.vslice(host, task);
         let entity = self.entity(task);
@@ -298,7 +292,6 @@ impl HostScheduler for Eevdf {
             entity.deadline = entity.vruntime + vslice;
             entity.expired = true;
         }
-        let _ = cpu;
     }
 
     fn block(&mut self, host: &mut Host<'_>, cpu: CpuId, task: TaskId) {
@@ -315,6 +308,7 @@ impl HostScheduler for Eevdf {
         {
             self.migrate(host, from, cpu, pulled);
         }
+        self.rqs.kick_idle(host, cpu);
         let others = !self.rqs.rq(cpu).waiting.is_empty();
         if others && self.entity(task).expired {
             return true;

@@ -95,6 +95,23 @@ impl Runqueues {
         best.map(|(_, from)| from)
     }
 
+    /// At the tick of a pCPU where tasks wait: wakes an idle pCPU that could pull
+    /// one (`nohz_balancer_kick`).
+    pub(super) fn kick_idle(&self, host: &mut Host<'_>, cpu: CpuId) {
+        let waiting = &self.rq(cpu).waiting;
+        if waiting.is_empty() {
+            return;
+        }
+        let helps = |&c: &CpuId| {
+            let free = self.nr_running(c) == 0 && !host.cpus[c as usize].kicked;
+            free && waiting.iter().any(|&t| host.may_run_on(t, c))
+        };
+        let idle = around(cpu, self.cpus.len()).skip(1).find(helps);
+        if let Some(idle) = idle {
+            host.kick(idle);
+        }
+    }
+
     /// What a busy pCPU pulls at its balancing tick: one task of the queue with
     /// the largest load, the one that evens the two out best (`load_balance`,
     /// `detach_tasks`).
