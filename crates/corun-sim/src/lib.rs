@@ -9,6 +9,7 @@ pub mod batch;
 pub mod engine;
 pub mod host;
 pub mod outcome;
+pub mod repro;
 pub mod scenario;
 pub mod workload;
 
