@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What must hold for every input, and over whole schedules.
 
-use corun_policy::{Party, Tunables, Vcpu, Vm, charge, first, preempts, vtime, wake, yield_slice};
+use corun_policy::{
+    Party, Tunables, Vcpu, Verdict, Vm, YieldInput, before, charge, decide, first, hint_fresh,
+    keeps, preempts, vtime, wake, yield_slice,
+};
 use proptest::prelude::*;
 
 /// vtimes far enough apart to be ordered: less than half the range of u64.
@@ -42,6 +45,41 @@ proptest! {
         let v = Vcpu { weight: 100, ..Vcpu::default() };
         let (pa, pb) = (Party { vm: &a, vcpu: &v }, Party { vm: &b, vcpu: &v });
         prop_assert!(!(preempts(pa, pb, false, 0, &t) && preempts(pb, pa, false, 0, &t)));
+    }
+
+    #[test]
+    fn of_two_vtimes_one_is_before(origin in any::<u64>(), apart in 1..SPAN) {
+        let later = origin.wrapping_add(apart);
+        prop_assert!(before(origin, later) && !before(later, origin) && !before(later, later));
+    }
+
+    #[test]
+    fn a_vcpu_keeps_its_pcpu_unless_someone_has_a_better_claim(
+        origin in any::<u64>(), vm_behind in 0..SPAN, head_behind in 0..SPAN,
+    ) {
+        let vm = Vm { vtime_ns: origin, weight: 100, ..Vm::default() };
+        let vcpu = Vcpu { vtime_ns: origin, weight: 100, ..Vcpu::default() };
+        let other = Vm { vtime_ns: origin.wrapping_sub(vm_behind), ..vm };
+        let head = origin.wrapping_sub(head_behind);
+        let party = Party { vm: &vm, vcpu: &vcpu };
+        prop_assert!(keeps(party, None, None));
+        prop_assert_eq!(keeps(party, Some(&other), None), vm_behind == 0);
+        prop_assert_eq!(keeps(party, None, Some(head)), head_behind == 0);
+    }
+
+    #[test]
+    fn only_what_cannot_be_done_is_refused(same_vm in any::<bool>(), allowed_here in any::<bool>()) {
+        let verdict = decide(YieldInput { directed: true, same_vm, allowed_here });
+        prop_assert_eq!(verdict == Verdict::Honour, same_vm && allowed_here);
+        let undirected = decide(YieldInput { directed: false, same_vm, allowed_here });
+        prop_assert_eq!(undirected, Verdict::Undirected);
+    }
+
+    #[test]
+    fn hints_age(made in any::<u64>(), age in 0..SPAN) {
+        let t = Tunables::default();
+        let fresh = hint_fresh(made, made.wrapping_add(age), &t);
+        prop_assert_eq!(fresh, age <= t.hint_max_age_ns);
     }
 
     #[test]

@@ -7,47 +7,21 @@
 //! BOOST, UNDER and OVER, queues by pCPU in order of priority, stealing
 //! (`csched_load_balance`), tickling (`__runq_tickle`), the rate limit, and
 //! `SCHEDOP_yield`. As in Xen 4.0 and later a VM's weight counts once for each
-//! of its active vCPUs, so a larger VM gets more; see `refill`.
+//! of its active vCPUs, so a larger VM gets more; see the
+//! accounts.
 //!
 //! Simplified: the refill happens at the first call after its time; no caps, no
 //! vCPU placement other than at the first wake-up (stealing does the rest), no
 //! NUMA or hardware-thread preferences.
 
+use super::account::{Priority, Refills, Unit};
 use super::micro::Micro;
 use super::placement::around;
 use super::{CpuId, Host, HostScheduler, TaskId};
 use corun_case::sim;
 
-/// Time between refills (`CSCHED_ACCT_TSLICE`: three ticks).
-const REFILL_NS: u64 = 30_000_000;
 /// Tick (`CSCHED_TICK_PERIOD`).
 const TICK_NS: u64 = 10_000_000;
-/// More missed refills than this change nothing.
-const MAX_REFILLS: u64 = 16;
-
-/// Priorities, the best last.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Priority {
-    Over,
-    Under,
-    Boost,
-}
-
-/// What the scheduler knows of a vCPU (`struct csched_unit`).
-#[derive(Debug, Clone, Copy)]
-struct Unit {
-    /// CPU time that it may still use in this period. Nanoseconds.
-    credit_ns: i64,
-    priority: Priority,
-    /// Takes part in the refill.
-    active: bool,
-    /// Gave way (`CSCHED_FLAG_UNIT_YIELD`).
-    yielded: bool,
-    /// When it was picked.
-    picked_ns: u64,
-    /// Its pCPU; `None` before the first wake-up.
-    home: Option<CpuId>,
-}
 
 /// The credit scheduler.
 #[derive(Debug)]
@@ -56,29 +30,21 @@ pub struct Credit {
     units: Vec<Unit>,
     queues: Vec<Vec<TaskId>>,
     curr: Vec<Option<TaskId>>,
-    next_refill_ns: u64,
+    refills: Refills,
     micro: Micro,
 }
 
 impl Credit {
     /// The scheduler with nothing to run yet.
     pub fn new(nr_tasks: usize, nr_cpus: usize, config: sim::Credit) -> Self {
-        let unit = Unit {
-            credit_ns: 0,
-            priority: Priority::Under,
-            active: false,
-            yielded: false,
-            picked_ns: 0,
-            home: None,
-        };
         let queue = Vec::with_capacity(nr_tasks.min(64));
         Self {
             micro: Micro::new(nr_tasks, nr_cpus, config.micro_pcpus),
             config,
-            units: vec![unit; nr_tasks],
+            units: vec![Unit::new(); nr_tasks],
             queues: vec![queue; nr_cpus],
             curr: vec![None; nr_cpus],
-            next_refill_ns: REFILL_NS,
+            refills: Refills::new(),
         }
     }
 
@@ -101,64 +67,22 @@ impl Credit {
         host.may_run_on(task, cpu) && (pinned || !self.micro.has(cpu))
     }
 
-    /// `csched_acct`: all refills that are due.
+    /// `csched_acct`, then `csched_runq_sort` on all queues: stable, by the new
+    /// priorities.
     fn account(&mut self, host: &Host<'_>) {
-        if host.now_ns < self.next_refill_ns {
+        if !self.refills.run(host, &mut self.units) {
             return;
         }
-        let due = (host.now_ns - self.next_refill_ns) / REFILL_NS + 1;
-        self.next_refill_ns += due * REFILL_NS;
-        for _ in 0..due.min(MAX_REFILLS) {
-            self.refill(host);
-        }
         let units = &self.units;
+        let priority = |t: TaskId| units[t as usize].priority;
         for queue in &mut self.queues {
-            // Stable, as `csched_runq_sort`; without the allocation of `sort_by`.
+            // By insertion: `sort_by` may allocate.
             for i in 1..queue.len() {
-                let priority = |t: TaskId| units[t as usize].priority;
                 let mut at = i;
                 while at > 0 && priority(queue[at]) > priority(queue[at - 1]) {
                     queue.swap(at, at - 1);
                     at -= 1;
                 }
-            }
-        }
-    }
-
-    /// One refill: the host's CPU time of a period, divided between the active
-    /// vCPUs by the weight of their VMs ("Make weight per-vcpu" in Xen).
-    fn refill(&mut self, host: &Host<'_>) {
-        let weight = |t: usize| i64::from(host.tasks[t].vm_weight.max(1));
-        let active = |units: &[Unit], t: &usize| units[*t].active;
-        let all = 0..self.units.len();
-        let total: i64 = all
-            .clone()
-            .filter(|t| active(&self.units, t))
-            .map(weight)
-            .sum();
-        if total == 0 {
-            return;
-        }
-        let period_ns = REFILL_NS.cast_signed();
-        let host_ns = period_ns * i64::try_from(self.queues.len()).unwrap_or(1);
-        for t in all {
-            let unit = &mut self.units[t];
-            if !unit.active {
-                continue;
-            }
-            let fair_ns = host_ns * weight(t) / total;
-            // A vCPU can use one pCPU at most.
-            unit.credit_ns = (unit.credit_ns + fair_ns.min(period_ns)).max(-period_ns);
-            let boosted = unit.priority == Priority::Boost;
-            unit.priority = match unit.credit_ns {
-                i64::MIN..0 => Priority::Over,
-                _ if boosted => Priority::Boost,
-                _ => Priority::Under,
-            };
-            if unit.credit_ns > period_ns {
-                // It does not use what it gets (`__csched_unit_acct_stop_locked`).
-                unit.credit_ns /= 2;
-                unit.active = false;
             }
         }
     }

@@ -6,6 +6,7 @@
 //! the machine through [`Host`], and asks for kicks and timers there. The calls
 //! follow the kernel's: wake-up, pick, put, tick, yield_to.
 
+mod account;
 pub mod build;
 pub mod cfs;
 pub mod corun;

@@ -285,6 +285,8 @@ impl World {
     }
 
     pub(super) fn run_checked(&mut self, until_ns: u64, check: impl Fn(&Self)) {
+        // The test may have changed everything since the last run.
+        self.wasting_since_ns = None;
         loop {
             let next_ns = self.next_event_ns().max(self.now_ns).min(until_ns);
             let idle = self.cpus.iter().filter(|c| c.current.is_none()).count();
