@@ -7,10 +7,15 @@
 
 pub mod batch;
 pub mod engine;
+mod guest;
 pub mod host;
+mod kvm;
+mod machine;
 pub mod outcome;
 pub mod repro;
 pub mod scenario;
+pub mod symbols;
+pub mod trace;
 pub mod workload;
 
 pub use outcome::{Outcome, VmOutcome};
@@ -44,8 +49,11 @@ pub enum SimError {
 }
 
 /// Runs `scenario`.
-pub fn run(_scenario: &Scenario) -> Result<Outcome, SimError> {
-    Err(SimError::Scenario(
-        "the machine is not written yet".to_owned(),
-    ))
+pub fn run(scenario: &Scenario) -> Result<Outcome, SimError> {
+    machine::Machine::new(scenario, None)?.run(scenario)
+}
+
+/// Runs `scenario` and gives every event to `sink`.
+pub fn run_traced(scenario: &Scenario, sink: &mut dyn trace::Sink) -> Result<Outcome, SimError> {
+    machine::Machine::new(scenario, Some(sink))?.run(scenario)
 }

@@ -73,7 +73,7 @@ impl Default for Ple {
 }
 
 /// Generations of `kvm_vcpu_on_spin`, as seed 002 dates them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum SpinHandler {
     /// The spinner sleeps for 100 us; nobody is boosted.
     #[serde(rename = "2009")]

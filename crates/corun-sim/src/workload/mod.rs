@@ -2,5 +2,6 @@
 //! Workloads: their models, and the programs that threads run.
 
 pub mod model;
+pub(crate) mod program;
 
 pub use model::Model;

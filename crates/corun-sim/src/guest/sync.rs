@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Queues between threads, and barriers.
+
+use crate::machine::Machine;
+use crate::machine::state::{FOREVER, Phase, Seg, Why};
+use crate::outcome::Account;
+use crate::symbols;
+
+impl Machine<'_> {
+    /// Thread `t` on `v` puts an item into queue `q`.
+    pub(crate) fn push(&mut self, v: usize, t: usize, q: usize) {
+        let queue = &mut self.queues[q];
+        if let Some(popper) = queue.poppers.pop_front() {
+            self.wake_thread(popper, Some(v));
+        } else if queue.items < queue.capacity {
+            queue.items += 1;
+        } else {
+            queue.pushers.push_back(t);
+            self.sleep_for(t, Why::Push(q));
+            return;
+        }
+        self.proceed(t);
+    }
+
+    /// Thread `t` on `v` takes an item from queue `q`.
+    pub(crate) fn pop(&mut self, v: usize, t: usize, q: usize) {
+        let queue = &mut self.queues[q];
+        if queue.items == 0 {
+            queue.poppers.push_back(t);
+            self.sleep_for(t, Why::Pop(q));
+            return;
+        }
+        if let Some(pusher) = queue.pushers.pop_front() {
+            // Its item takes the place of the one that goes.
+            self.wake_thread(pusher, Some(v));
+        } else {
+            queue.items -= 1;
+        }
+        self.proceed(t);
+    }
+
+    /// Thread `t` on `v` arrives at a barrier.
+    pub(crate) fn arrive(&mut self, v: usize, t: usize, barrier: usize) {
+        let b = &mut self.barriers[barrier];
+        b.arrived += 1;
+        if b.arrived < b.parties {
+            b.waiters.push(t);
+            let (generation, spins) = (b.generation, b.spin_ns > 0);
+            if spins {
+                self.begin_spin(
+                    t,
+                    Phase::BarrierSpin {
+                        barrier,
+                        generation,
+                    },
+                    Seg::new(FOREVER, Account::User, symbols::USER),
+                );
+            } else {
+                self.sleep_for(t, Why::Barrier);
+            }
+            return;
+        }
+        b.arrived = 0;
+        b.generation += 1;
+        let mut waiters = std::mem::take(&mut b.waiters);
+        for w in waiters.drain(..) {
+            if matches!(self.threads[w].phase, Phase::BarrierSpin { .. }) {
+                self.poke(w, self.costs.lock_handover_ns);
+            } else {
+                self.wake_thread(w, Some(v));
+            }
+        }
+        // Gives the list's memory back.
+        self.barriers[barrier].waiters = waiters;
+        self.proceed(t);
+    }
+
+    /// A spinner at a barrier goes to sleep.
+    pub(crate) fn barrier_sleep(&mut self, t: usize, barrier: usize, generation: u64) {
+        if self.barriers[barrier].generation == generation {
+            self.sleep_for(t, Why::Barrier);
+        } else {
+            self.proceed(t);
+        }
+    }
+}

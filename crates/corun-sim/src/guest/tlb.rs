@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! TLB shootdowns: by IPI (`flush_tlb_others`, `smp_call_function_many`), by
+//! kvmtlb (seed 001, figures 9 and 10), by Shoot4U (seed 000, section 4).
+
+use crate::machine::Machine;
+use crate::machine::state::{FOREVER, Mode, Phase, Place, Seg, irq};
+use crate::machine::stats::{counter, hist};
+use crate::outcome::Account;
+use crate::symbols;
+use crate::trace::{Kind, exit};
+use corun_case::sim::TlbKind;
+
+/// Targets that one write to the ICR reaches: a cluster of x2APIC ids.
+const CLUSTER: usize = 16;
+
+impl Machine<'_> {
+    /// Thread `t` on `v` changed a mapping: first its own TLB.
+    pub(crate) fn shootdown(&mut self, v: usize, t: usize) {
+        self.vcpus[v].shootdown_ns = self.now_ns;
+        self.note(Kind::ShootdownStart, v, 0);
+        let vm = self.vcpus[v].vm;
+        self.stats[vm].count(counter::SHOOTDOWN);
+        self.threads[t].phase = Phase::FlushSelf;
+        self.threads[t].seg = Seg::new(self.costs.flush_ns, Account::KernelTlb, symbols::FLUSH);
+    }
+
+    /// The own TLB is flushed; now the others'.
+    pub(crate) fn shootdown_others(&mut self, v: usize, t: usize) {
+        self.find_targets(v, t);
+        if self.targets.is_empty() {
+            self.shootdown_done(v, t);
+            return;
+        }
+        match self.vms[self.vcpus[v].vm].tlb {
+            TlbKind::Ipi => self.call_targets(v, t),
+            TlbKind::Kvmtlb => {
+                self.leave_flags();
+                self.call_targets(v, t);
+            }
+            TlbKind::Shoot4u => self.hypervisor_flushes(v, t),
+        }
+    }
+
+    /// The vCPUs that have the address space of `t` loaded, lazily or not.
+    fn find_targets(&mut self, v: usize, t: usize) {
+        let mm = self.threads[t].mm;
+        let vm = &self.vms[self.vcpus[v].vm];
+        self.targets.clear();
+        for to in vm.first_vcpu..vm.first_vcpu + vm.vcpus {
+            if to != v && self.vcpus[to].mm == mm {
+                self.targets.push(to);
+            }
+        }
+    }
+
+    /// kvmtlb: targets that are not in guest mode flush when they enter.
+    fn leave_flags(&mut self) {
+        let mut targets = std::mem::take(&mut self.targets);
+        targets.retain(|to| {
+            let runs = matches!(self.vcpus[*to].place, Place::On(_));
+            if !runs {
+                self.vcpus[*to].flush_on_entry = true;
+            }
+            runs
+        });
+        self.targets = targets;
+    }
+
+    fn call_targets(&mut self, v: usize, t: usize) {
+        let targets = std::mem::take(&mut self.targets);
+        if targets.is_empty() {
+            self.targets = targets;
+            self.shootdown_done(v, t);
+            return;
+        }
+        let vm = self.vcpus[v].vm;
+        self.vcpus[v].acks = targets.len() as u32;
+        self.begin_spin(
+            t,
+            Phase::FlushWait,
+            Seg::new(FOREVER, Account::KernelTlb, symbols::CALL_WAIT),
+        );
+        let mut preempted = None;
+        for (nth, to) in targets.iter().enumerate() {
+            self.stats[vm].count(counter::CALL_SENT);
+            if self.vcpus[*to].place == Place::Ready {
+                self.stats[vm].count(counter::CALL_PREEMPTED);
+                preempted = preempted.or(Some(*to));
+            }
+            self.vcpus[*to].calls.push(v);
+            self.send_ipi(v, *to, irq::CALL, nth);
+        }
+        self.owe_multicast(v, targets.len());
+        if let Some(to) = preempted
+            && self.vms[vm].pv.sched_yield
+            && targets.len() > 1
+        {
+            self.pv_yield(v, to);
+        }
+        self.targets = targets;
+    }
+
+    /// Exits of a multicast: one ICR write a cluster, or one pv hypercall.
+    fn owe_multicast(&mut self, v: usize, targets: usize) {
+        let pv = self.vms[self.vcpus[v].vm].pv.ipi;
+        let writes = if pv { 1 } else { targets.div_ceil(CLUSTER) };
+        let reason = if pv { exit::HYPERCALL } else { exit::ICR };
+        for _ in 0..writes {
+            self.owe_exit(v, reason, self.costs.icr_ns);
+        }
+        self.vcpus[v].exit_debt_ns +=
+            self.costs.icr_target_ns * targets.saturating_sub(writes) as u64;
+    }
+
+    /// `KVM_HC_SCHED_YIELD`: the guest asks for a preempted target of its IPIs.
+    fn pv_yield(&mut self, v: usize, to: usize) {
+        let Place::On(p) = self.vcpus[v].place else {
+            return;
+        };
+        self.owe_exit(v, exit::HYPERCALL, self.costs.hypercall_ns);
+        self.charge(p);
+        if self.directed_yield(p, v, to) {
+            self.pcpus[p].need_resched = true;
+        }
+    }
+
+    /// Shoot4U: the hypervisor invalidates; running targets take a host IPI,
+    /// the others flush when they enter. The caller waits for the former.
+    fn hypervisor_flushes(&mut self, v: usize, t: usize) {
+        let targets = std::mem::take(&mut self.targets);
+        let mut running = 0;
+        for to in &targets {
+            if let Place::On(p) = self.vcpus[*to].place {
+                running += 1;
+                self.disturb(p);
+            } else {
+                self.vcpus[*to].flush_on_entry = true;
+            }
+        }
+        let round_ns = self.costs.host_ipi_ns + self.costs.exit_ns + self.costs.host_flush_ns;
+        let wait_ns = if running > 0 { round_ns } else { 0 };
+        let handler_ns = self.costs.hypercall_ns
+            + self.costs.icr_target_ns * running
+            + self.costs.host_flush_ns
+            + wait_ns;
+        self.owe_exit(v, exit::HYPERCALL, handler_ns);
+        self.threads[t].phase = Phase::FlushReturn;
+        self.threads[t].seg = Seg::new(0, Account::KernelTlb, symbols::FLUSH);
+        self.targets = targets;
+    }
+
+    /// The guest on `p` exits for a moment: the host flushes for it.
+    fn disturb(&mut self, p: usize) {
+        if self.pcpus[p].mode != Mode::Guest {
+            return;
+        }
+        self.elapse(p);
+        let exit_ns = self.costs.exit_ns + self.costs.host_flush_ns + self.costs.entry_ns;
+        self.busy(p, exit_ns, 0, crate::machine::state::Then::Enter);
+    }
+
+    /// All TLBs are flushed.
+    pub(crate) fn shootdown_done(&mut self, v: usize, t: usize) {
+        let took_ns = self.now_ns - self.vcpus[v].shootdown_ns;
+        let vm = self.vcpus[v].vm;
+        self.stats[vm].record(hist::TLB, took_ns);
+        self.note(Kind::ShootdownEnd, v, took_ns);
+        self.proceed(t);
+    }
+
+    /// `v` did what those asked who wait for it.
+    pub(crate) fn acknowledge_calls(&mut self, v: usize) {
+        while let Some(caller) = self.vcpus[v].calls.pop() {
+            let waiting = &mut self.vcpus[caller];
+            waiting.acks -= 1;
+            if waiting.acks == 0
+                && let Some(t) = waiting.thread
+            {
+                self.poke(t, self.costs.lock_handover_ns);
+            }
+        }
+        if self.vcpus[v].thread.is_none() {
+            // leave_mm(): an idle vCPU gets out of later shootdowns.
+            self.vcpus[v].mm = 0;
+        }
+    }
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! HLT: polling and sleeping (`kvm_vcpu_halt`, `kvm_vcpu_block`).
+
+use crate::host::sched::CpuId;
+use crate::machine::Machine;
+use crate::machine::slots::Event;
+use crate::machine::state::{FOREVER, Mode, Place, Then, irq};
+use crate::machine::stats::counter;
+use corun_case::sim::{HaltPoll, Hypervisor};
+
+/// `halt_poll_ns_grow_start`.
+const GROW_START_NS: u64 = 10_000;
+/// `halt_poll_ns`: most that adaptive polling polls.
+const MAX_POLL_NS: u64 = 200_000;
+
+impl Machine<'_> {
+    /// The current vCPU of `p` executed HLT and the exit is done.
+    pub(crate) fn halt(&mut self, p: usize) {
+        let Some(v) = self.current(p) else { return };
+        let vm = self.vcpus[v].vm;
+        self.stats[vm].count(counter::HALT);
+        self.vcpus[v].halt_start_ns = self.now_ns;
+        if self.wakeable(v) {
+            self.busy(p, self.costs.entry_ns, 0, Then::Enter);
+            return;
+        }
+        let poll_ns = self.poll_length_ns(v);
+        let wanted = self.pcpus[p].need_resched
+            || self.with_sched(|s, host| s.has_waiting(host, p as CpuId));
+        if poll_ns == 0 || wanted {
+            self.block(p, v);
+            return;
+        }
+        self.set_mode(p, Mode::Poll);
+        if poll_ns == FOREVER {
+            self.cancel(Event::Work(p));
+        } else {
+            self.arm(Event::Work(p), self.now_ns + poll_ns);
+        }
+    }
+
+    /// Something is pending that ends a halt. A paravirtual lock that waits with
+    /// interrupts off is ended by its kick alone.
+    pub(crate) fn wakeable(&self, v: usize) -> bool {
+        let vcpu = &self.vcpus[v];
+        let deaf = vcpu.pv_wait && self.irqs_off(v);
+        vcpu.pending & if deaf { irq::KICK } else { u32::MAX } != 0
+    }
+
+    fn poll_length_ns(&self, v: usize) -> u64 {
+        if self.kvm.hypervisor == Hypervisor::Xen {
+            return 0;
+        }
+        match self.kvm.halt_poll {
+            HaltPoll::Never => 0,
+            HaltPoll::Always => FOREVER,
+            HaltPoll::Fixed(ns) => ns,
+            HaltPoll::Adaptive => self.vcpus[v].poll_ns,
+        }
+    }
+
+    /// Polling was in vain, or somebody else wants the pCPU.
+    pub(crate) fn poll_times_out(&mut self, p: usize) {
+        let Some(v) = self.current(p) else { return };
+        let vm = self.vcpus[v].vm;
+        self.stats[vm].count(counter::POLL_MISS);
+        self.elapse(p);
+        self.set_mode(p, Mode::Host);
+        self.block(p, v);
+    }
+
+    /// The interrupt came while it polled.
+    pub(crate) fn poll_succeeds(&mut self, p: usize, v: usize) {
+        let vm = self.vcpus[v].vm;
+        self.stats[vm].count(counter::POLL_HIT);
+        self.elapse(p);
+        self.halt_ended(v);
+        self.busy(p, self.costs.poll_return_ns, 0, Then::Enter);
+    }
+
+    /// Adapts the vCPU's polling to how long it was halted
+    /// (`grow_halt_poll_ns`, `shrink_halt_poll_ns`).
+    pub(crate) fn halt_ended(&mut self, v: usize) {
+        let vcpu = &mut self.vcpus[v];
+        let halted_ns = self.now_ns - vcpu.halt_start_ns;
+        if halted_ns <= vcpu.poll_ns {
+            return;
+        }
+        if halted_ns > MAX_POLL_NS {
+            vcpu.poll_ns = 0;
+        } else if vcpu.poll_ns < MAX_POLL_NS {
+            vcpu.poll_ns = (vcpu.poll_ns * 2).clamp(GROW_START_NS, MAX_POLL_NS);
+        }
+    }
+
+    /// The current vCPU of `p` sleeps for `ns`, whatever comes.
+    pub(crate) fn nap(&mut self, p: usize, ns: u64) {
+        let Some(v) = self.current(p) else { return };
+        self.arm(Event::Nap(v), self.now_ns + ns);
+        self.block(p, v);
+    }
+
+    pub(crate) fn nap_ends(&mut self, v: usize) {
+        if self.vcpus[v].place == Place::Blocked {
+            self.wake_vcpu(v, None);
+        }
+    }
+}

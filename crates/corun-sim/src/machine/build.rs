@@ -1,0 +1,414 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! From a scenario to a machine.
+
+use super::Machine;
+use super::slots::Slots;
+use super::state::{
+    Barrier, Base, FOREVER, Family, Flow, Mode, Pcpu, Phase, Place, Queue, RING, Seg, Sem,
+    SpinLock, Then, Thread, ThreadState, Vcpu, Vm,
+};
+use super::stats::Stats;
+use crate::SimError;
+use crate::engine::rng::{Rng, Stream};
+use crate::engine::timers::Timers;
+use crate::host::sched::build::{CorunOptions, build};
+use crate::host::sched::{HostCpu, HostTask, Requests, TaskState};
+use crate::outcome::ACCOUNTS;
+use crate::scenario::{Scenario, VmSpec, WorkSpec};
+use crate::symbols::{self, Symbols};
+use crate::trace::{Sink, Trace};
+use crate::workload::model::{Model, Role};
+use crate::workload::program::{Instr, MAX_NESTING, compile, threads_of};
+use std::collections::VecDeque;
+
+/// Tables that grow while guests are laid out.
+#[derive(Default)]
+struct Parts {
+    tasks: Vec<HostTask>,
+    vcpus: Vec<Vcpu>,
+    vms: Vec<Vm>,
+    threads: Vec<Thread>,
+    codes: Vec<Vec<Instr>>,
+    lock_families: Vec<Family>,
+    locks: Vec<SpinLock>,
+    sem_families: Vec<Family>,
+    sems: Vec<Sem>,
+    queue_families: Vec<Family>,
+    queues: Vec<Queue>,
+    barriers: Vec<Barrier>,
+    flows: Vec<Flow>,
+    stats: Vec<Stats>,
+    names: Vec<String>,
+    symbols: Symbols,
+    /// Address spaces so far; 0 is none.
+    mms: u32,
+}
+
+impl<'a> Machine<'a> {
+    /// Builds what `scenario` describes; `sink` gets its events.
+    pub(crate) fn new(
+        scenario: &Scenario,
+        sink: Option<&'a mut dyn Sink>,
+    ) -> Result<Self, SimError> {
+        check(scenario)?;
+        let mut parts = Parts::default();
+        for spec in &scenario.vms {
+            parts.add_vm(scenario, spec)?;
+        }
+        let pcpus = scenario.pcpus as usize;
+        let slots = Slots::new(
+            pcpus,
+            parts.vcpus.len(),
+            parts.threads.len(),
+            parts.flows.len(),
+        );
+        let spec = &scenario.scheduler;
+        let options = CorunOptions {
+            tunables: spec.tunables,
+            directed_yield: spec.directed_yield,
+        };
+        let sched = build(spec.kind, &spec.settings, options, pcpus, &parts.tasks);
+        Ok(Self {
+            now_ns: 0,
+            timers: Timers::new(slots.count()),
+            slots,
+            costs: scenario.costs.clone(),
+            kvm: scenario.kvm.clone(),
+            sched,
+            requests: Requests::default(),
+            cpus: host_cpus(scenario),
+            pcpus: (0..pcpus).map(|p| pcpu(scenario, p)).collect(),
+            tasks: parts.tasks,
+            vcpus: parts.vcpus,
+            vms: parts.vms,
+            threads: parts.threads,
+            codes: parts.codes,
+            lock_families: parts.lock_families,
+            locks: parts.locks,
+            sem_families: parts.sem_families,
+            sems: parts.sems,
+            queue_families: parts.queue_families,
+            queues: parts.queues,
+            barriers: parts.barriers,
+            flows: parts.flows,
+            stats: parts.stats,
+            names: parts.names,
+            trace: Trace::new(sink),
+            check: scenario.check,
+            targets: Vec::with_capacity(256),
+            events: 0,
+            measured_from_ns: 0,
+        })
+    }
+}
+
+fn check(scenario: &Scenario) -> Result<(), SimError> {
+    let bad = |what: &str| Err(SimError::Scenario(what.to_owned()));
+    if scenario.pcpus == 0 {
+        return bad("0 pCPUs: expected at least 1");
+    }
+    if !(1..=2).contains(&scenario.threads_per_core) {
+        return bad("threads_per_core: expected 1 or 2");
+    }
+    if scenario.costs.cpu_mhz == 0 || scenario.costs.smt_speed_pm == 0 {
+        return bad("cpu_mhz and smt_speed_pm: expected more than 0");
+    }
+    for vm in &scenario.vms {
+        if vm.vcpus == 0 {
+            return Err(SimError::Scenario(format!(
+                "guest {}: 0 vCPUs: expected at least 1",
+                vm.name
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn host_cpus(scenario: &Scenario) -> Vec<HostCpu> {
+    let llc = match scenario.pcpus_per_llc {
+        0 => scenario.pcpus,
+        n => n,
+    };
+    let cpus = (0..scenario.pcpus).map(|p| HostCpu {
+        current: None,
+        charged_ns: 0,
+        core: p / scenario.threads_per_core,
+        llc: p / llc,
+        kicked: false,
+    });
+    cpus.collect()
+}
+
+fn pcpu(scenario: &Scenario, p: usize) -> Pcpu {
+    let other = p ^ 1;
+    let sibling = scenario.threads_per_core == 2 && other < scenario.pcpus as usize;
+    Pcpu {
+        mode: Mode::Idle,
+        since_ns: 0,
+        exit_left_ns: 0,
+        host_left_ns: 0,
+        then: Then::Schedule,
+        need_resched: false,
+        last: None,
+        sibling: sibling.then_some(other),
+        speed_pm: 1000,
+        accounts: [0; ACCOUNTS],
+        noise: Rng::new(scenario.seed, Stream::Pcpu, p),
+    }
+}
+
+impl Parts {
+    fn add_vm(&mut self, scenario: &Scenario, spec: &VmSpec) -> Result<(), SimError> {
+        let vm = self.vms.len();
+        let first_vcpu = self.vcpus.len();
+        let vcpus = spec.vcpus as usize;
+        self.vms.push(Vm {
+            first_vcpu,
+            vcpus,
+            tlb: spec.kernel.tlb,
+            pv: spec.pv,
+            tick_ns: spec.kernel.tick_ns,
+            queued: 0,
+            flows: Vec::new(),
+        });
+        self.stats.push(Stats::new(spec.work.len()));
+        self.names.push(spec.name.clone());
+        for index in 0..vcpus {
+            self.add_vcpu(scenario, spec, vm, index);
+        }
+        for (work, program) in spec.work.iter().enumerate() {
+            self.add_work(scenario, spec, program, work)?;
+        }
+        Ok(())
+    }
+
+    fn add_vcpu(&mut self, scenario: &Scenario, spec: &VmSpec, vm: usize, index: usize) {
+        let v = self.vcpus.len();
+        let pcpu = (if spec.kernel.pinned { index } else { v } % scenario.pcpus as usize) as u32;
+        self.tasks.push(HostTask {
+            vm: vm as u32,
+            vm_weight: spec.weight,
+            pinned: spec.kernel.pinned.then_some(pcpu),
+            state: TaskState::Blocked,
+            cpu: pcpu,
+        });
+        let window = scenario.kvm.ple.map_or(0, |p| p.window_cycles);
+        self.vcpus.push(Vcpu {
+            vm,
+            index,
+            place: Place::Blocked,
+            since_ns: 0,
+            preempted: false,
+            halted: true,
+            pv_wait: false,
+            halt_start_ns: 0,
+            poll_ns: 0,
+            pending: 0,
+            arriving: VecDeque::with_capacity(32),
+            calls: Vec::with_capacity(spec.vcpus as usize),
+            ipi_sent_ns: 0,
+            flush_on_entry: false,
+            mm: 0,
+            irq: None,
+            soft: None,
+            thread: None,
+            idle: Vcpu::idle_seg(),
+            idle_done: true,
+            queue: Vec::with_capacity(16),
+            min_vruntime: 0,
+            need_resched: false,
+            cold_ns: 0,
+            due: Vec::with_capacity(16),
+            kernel_debt_ns: 0,
+            exit_debt_ns: 0,
+            acks: 0,
+            shootdown_ns: 0,
+            ple_window_ns: scenario.costs.cycles_ns(window),
+            ple_spun_ns: 0,
+            ple_run: 0,
+            spun_last: false,
+            boost_passed: false,
+            last_boosted: 0,
+            rng: Rng::new(scenario.seed, Stream::Vcpu, v),
+        });
+    }
+
+    fn add_work(
+        &mut self,
+        scenario: &Scenario,
+        spec: &VmSpec,
+        program: &WorkSpec,
+        work: usize,
+    ) -> Result<(), SimError> {
+        let model = &program.model;
+        let base = Base {
+            lock_family: self.lock_families.len(),
+            sem_family: self.sem_families.len(),
+            queue_family: self.queue_families.len(),
+            barrier: self.barriers.len(),
+            flow: self.flows.len(),
+        };
+        self.add_objects(spec, model);
+        self.add_flows(scenario, model);
+        self.mms += 1;
+        let mm = self.mms;
+        let parallel = program.threads.unwrap_or(spec.vcpus);
+        for role in &model.roles {
+            let code = self.codes.len();
+            self.codes.push(compile(model, role, &mut self.symbols)?);
+            let count = threads_of(role, parallel);
+            self.set_parties(model, role, base, count);
+            for number in 0..count as usize {
+                self.add_thread(scenario, role, (work, code, number), base, mm);
+            }
+        }
+        Ok(())
+    }
+
+    /// Locks, sleeping locks, queues and barriers of `model`.
+    fn add_objects(&mut self, spec: &VmSpec, model: &Model) {
+        let vm = self.vms.len() - 1;
+        for lock in &model.locks {
+            let stat = self.stats[vm].histogram(&format!("lock.{}", lock.name));
+            let symbol = self.symbols.intern(&lock.symbol);
+            self.lock_families.push(Family {
+                first: self.locks.len(),
+                count: lock.count.max(1),
+            });
+            for _ in 0..lock.count.max(1) {
+                self.locks.push(SpinLock {
+                    kind: spec.kernel.spinlock,
+                    irq_off: lock.irq_off,
+                    symbol,
+                    owner: None,
+                    waiters: VecDeque::with_capacity(spec.vcpus as usize),
+                    stat,
+                });
+            }
+        }
+        for sem in &model.sems {
+            self.sem_families.push(Family {
+                first: self.sems.len(),
+                count: sem.count.max(1),
+            });
+            for _ in 0..sem.count.max(1) {
+                self.sems.push(Sem {
+                    spin: sem.spin,
+                    writer: None,
+                    readers: 0,
+                    sleepers: VecDeque::with_capacity(64),
+                    spinners: VecDeque::with_capacity(64),
+                });
+            }
+        }
+        for queue in &model.queues {
+            self.queue_families.push(Family {
+                first: self.queues.len(),
+                count: queue.count.max(1),
+            });
+            for _ in 0..queue.count.max(1) {
+                self.queues.push(Queue {
+                    capacity: queue.capacity,
+                    items: queue.initial,
+                    pushers: VecDeque::with_capacity(64),
+                    poppers: VecDeque::with_capacity(64),
+                });
+            }
+        }
+        for barrier in &model.barriers {
+            self.barriers.push(Barrier {
+                parties: 0,
+                arrived: 0,
+                generation: 0,
+                spin_ns: barrier.spin_ns,
+                waiters: Vec::with_capacity(64),
+            });
+        }
+    }
+
+    fn add_flows(&mut self, scenario: &Scenario, model: &Model) {
+        let vm = self.vms.len() - 1;
+        for decl in &model.flows {
+            let index = decl.vcpu as usize % self.vms[vm].vcpus;
+            let bits = u64::from(decl.batch_bytes) * 8;
+            let f = self.flows.len();
+            self.vms[vm].flows.push(f);
+            self.flows.push(Flow {
+                vcpu: self.vms[vm].first_vcpu + index,
+                batch_ns: bits * 1000 / u64::from(decl.line_mbps.max(1)),
+                window: decl.window,
+                rtt: decl.rtt,
+                in_flight: 0,
+                line_busy: false,
+                ring: VecDeque::with_capacity(RING),
+                socket: VecDeque::with_capacity(2 * RING),
+                acks: VecDeque::with_capacity(2 * RING),
+                reader: None,
+                last: None,
+                jitter_ns: 0,
+                stat: self.stats[vm].histogram(&format!("jitter.{}", decl.name)),
+                rng: Rng::new(scenario.seed, Stream::Flow, f),
+            });
+        }
+    }
+
+    /// All threads of `role` meet at the barriers that it uses.
+    fn set_parties(&mut self, model: &Model, role: &Role, base: Base, count: u32) {
+        let code = &self.codes[self.codes.len() - 1];
+        for (i, _) in model.barriers.iter().enumerate() {
+            let used = code
+                .iter()
+                .any(|instr| *instr == Instr::Barrier { barrier: i as u32 });
+            if used {
+                self.barriers[base.barrier + i].parties += count;
+            }
+        }
+        debug_assert!(!role.ops.is_empty());
+    }
+
+    fn add_thread(
+        &mut self,
+        scenario: &Scenario,
+        role: &Role,
+        (work, code, number): (usize, usize, usize),
+        base: Base,
+        mm: u32,
+    ) {
+        let t = self.threads.len();
+        let vm = self.vms.len() - 1;
+        let (first, n) = (self.vms[vm].first_vcpu, self.vms[vm].vcpus);
+        // Spread over the vCPUs in the order of their making, across roles.
+        let nth = self.threads.iter().filter(|t| t.vm == vm).count();
+        let v = first + if role.pinned { number } else { nth } % n;
+        if role.own_mm {
+            self.mms += 1;
+        }
+        self.vcpus[v].queue.push(t);
+        self.vms[vm].queued += 1;
+        self.threads.push(Thread {
+            vm,
+            work,
+            code,
+            number,
+            pinned: role.pinned,
+            mm: if role.own_mm { self.mms } else { mm },
+            base,
+            pc: 0,
+            rounds: [0; MAX_NESTING],
+            state: ThreadState::Queued,
+            vcpu: v,
+            vruntime: 0,
+            slice_start: 0,
+            seg: Seg::kernel(0, symbols::KERNEL),
+            phase: Phase::Fetch,
+            granted: false,
+            grant_ns: FOREVER,
+            wait_since_ns: 0,
+            spun_ns: 0,
+            woken_ns: 0,
+            last_unit_ns: 0,
+            held: Vec::with_capacity(4),
+            rng: Rng::new(scenario.seed, Stream::Thread, t),
+        });
+    }
+}

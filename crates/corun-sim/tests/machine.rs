@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The whole machine: what must hold whatever the parameters.
+
+mod common;
+
+use common::{Build, model};
+use corun_case::SchedulerKind;
+use corun_case::sim::{HaltPoll, SpinlockKind, TlbKind};
+use corun_sim::run;
+
+const KINDS: [SchedulerKind; 5] = [
+    SchedulerKind::Corun,
+    SchedulerKind::Cfs,
+    SchedulerKind::Eevdf,
+    SchedulerKind::Credit,
+    SchedulerKind::Cosched,
+];
+
+#[test]
+fn two_burning_guests_get_half_each() {
+    for kind in KINDS {
+        let scenario = Build::new(4, kind)
+            .vm("a", 4, "cpu")
+            .vm("b", 4, "cpu")
+            .seconds(2.0)
+            .scenario();
+        let outcome = run(&scenario).expect("runs");
+        let cpu = |name| {
+            let vm = outcome.vm(name).expect("guest");
+            vm.figure("cpu_s", outcome.measured_ns).expect("cpu_s")
+        };
+        let (a, b) = (cpu("a"), cpu("b"));
+        assert!((a - b).abs() < 0.15, "{kind:?}: {a} and {b} pCPUs");
+        assert!(a + b > 3.9, "{kind:?}: {a} and {b} pCPUs");
+    }
+}
+
+#[test]
+fn every_model_runs_under_every_scheduler() {
+    for name in common::model_names() {
+        for kind in KINDS {
+            let scenario = Build::new(4, kind)
+                .vm("a", 4, &name)
+                .vm("b", 4, "cpu")
+                .seconds(0.3)
+                .scenario();
+            let outcome = run(&scenario).unwrap_or_else(|e| panic!("{name} {kind:?}: {e}"));
+            let units = outcome.vm("a").expect("guest").units[0];
+            assert!(units > 0, "{name} under {kind:?} did nothing");
+        }
+    }
+}
+
+#[test]
+fn every_lock_and_flush_finishes_its_work() {
+    let locks = [
+        SpinlockKind::Ticket,
+        SpinlockKind::PvTicket,
+        SpinlockKind::Pmt,
+        SpinlockKind::Queued,
+        SpinlockKind::PvQueued,
+        SpinlockKind::TestAndSet,
+    ];
+    for lock in locks {
+        for tlb in [TlbKind::Ipi, TlbKind::Kvmtlb, TlbKind::Shoot4u] {
+            let mut scenario = Build::new(4, SchedulerKind::Cfs)
+                .vm("a", 4, "ebizzy")
+                .vm("b", 4, "cpu")
+                .seconds(0.3)
+                .scenario();
+            scenario.vms[0].kernel.spinlock = lock;
+            scenario.vms[0].kernel.tlb = tlb;
+            let outcome = run(&scenario).unwrap_or_else(|e| panic!("{lock:?} {tlb:?}: {e}"));
+            let units = outcome.vm("a").expect("guest").units[0];
+            assert!(units > 20, "{lock:?} {tlb:?}: {units} units");
+        }
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_trace() {
+    let hash = |seed| {
+        let mut s = Build::new(4, SchedulerKind::Corun)
+            .vm("a", 4, "dedup")
+            .vm("b", 4, "hackbench")
+            .seconds(0.2)
+            .scenario();
+        s.seed = seed;
+        run(&s).expect("runs").trace_hash
+    };
+    assert_eq!(hash(7), hash(7));
+    assert_ne!(hash(7), hash(8));
+}
+
+#[test]
+fn halt_polling_shortens_a_round_trip_and_costs_cpu() {
+    let with = |poll| {
+        let mut s = Build::new(2, SchedulerKind::Eevdf)
+            .vm("a", 2, "tcp-rr")
+            .seconds(0.3)
+            .scenario();
+        s.kvm.halt_poll = poll;
+        let outcome = run(&s).expect("runs");
+        let vm = outcome.vm("a").expect("guest");
+        let rtt = vm.figure("unit.mean_us", outcome.measured_ns).expect("rtt");
+        (rtt, vm.accounts[6])
+    };
+    let (never, _) = with(HaltPoll::Never);
+    let (polling, polled_ns) = with(HaltPoll::Fixed(200_000));
+    assert!(
+        polling < never,
+        "{polling} us with polling, {never} without"
+    );
+    assert!(polled_ns > 0);
+}
+
+#[test]
+fn models_are_documented() {
+    for name in common::model_names() {
+        let m = model(&name);
+        assert!(
+            m.derivation.len() > 20,
+            "{name}: where do its parameters come from?"
+        );
+        assert!(!m.unit.is_empty() && !m.title.is_empty(), "{name}");
+    }
+}
