@@ -99,21 +99,36 @@ impl Strict {
         }
     }
 
-    /// Kicks the pCPUs that run another VM, and idle ones for those that wait.
+    /// Kicks the pCPUs that run another VM, and an idle one for each that waits.
     fn tell(&self, host: &mut Host<'_>, vm: u32, but: Option<CpuId>) {
-        let mut idle = self.gangs[vm as usize].waiting.len();
-        for (cpu, seat) in (0..).zip(&self.seats) {
-            if Some(cpu) == but {
-                continue;
+        let others = (0..).zip(&self.seats).filter(|&(c, _)| Some(c) != but);
+        for (cpu, seat) in others.clone() {
+            if seat.curr.is_some_and(|t| host.tasks[t as usize].vm != vm) {
+                host.kick(cpu);
             }
-            match seat.curr {
-                Some(curr) if host.tasks[curr as usize].vm != vm => host.kick(cpu),
-                None if idle > 0 => {
-                    idle -= 1;
-                    host.kick(cpu);
-                }
-                _ => {}
+        }
+        let mut idle = others.filter(|(_, seat)| seat.curr.is_none());
+        for &task in &self.gangs[vm as usize].waiting {
+            let pinned = host.tasks[task as usize].pinned;
+            if let Some(cpu) = pinned.or_else(|| idle.next().map(|(cpu, _)| cpu)) {
+                host.kick(cpu);
             }
+        }
+    }
+
+    /// Kicks an idle pCPU for `task`, the one where it was if possible.
+    fn kick_idle(&self, host: &mut Host<'_>, task: TaskId) {
+        let seats = (0..).zip(&self.seats);
+        let free = |(cpu, seat): &(CpuId, &Seat)| {
+            seat.curr.is_none() && !host.cpus[*cpu as usize].kicked && host.may_run_on(task, *cpu)
+        };
+        let last = host.tasks[task as usize].cpu;
+        let idle = seats
+            .filter(free)
+            .map(|(cpu, _)| cpu)
+            .min_by_key(|&cpu| cpu != last);
+        if let Some(cpu) = idle {
+            host.kick(cpu);
         }
     }
 
@@ -161,18 +176,7 @@ impl HostScheduler for Strict {
         if before != self.turn || self.turn != Some(host.tasks[task as usize].vm) {
             return;
         }
-        let seats = (0..).zip(&self.seats);
-        let free = |(cpu, seat): &(CpuId, &Seat)| {
-            seat.curr.is_none() && !host.cpus[*cpu as usize].kicked && host.may_run_on(task, *cpu)
-        };
-        let last = host.tasks[task as usize].cpu;
-        let idle = seats
-            .filter(free)
-            .map(|(cpu, _)| cpu)
-            .min_by_key(|&cpu| cpu != last);
-        if let Some(cpu) = idle {
-            host.kick(cpu);
-        }
+        self.kick_idle(host, task);
     }
 
     fn pick(&mut self, host: &mut Host<'_>, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
@@ -193,6 +197,9 @@ impl HostScheduler for Strict {
         let seat = self.seat(cpu);
         seat.curr = next;
         seat.rotate_ns = rotate_ns;
+        if let Some(prev) = prev.filter(|&t| self.turn == Some(host.tasks[t as usize].vm)) {
+            self.kick_idle(host, prev);
+        }
         match next {
             Some(_) => self.arm(host, cpu),
             None => host.set_timer(cpu, u64::MAX),

@@ -27,7 +27,7 @@ pub(super) fn kinds() -> Vec<Kind> {
         waste_ns: Some(waste_ns),
     };
     let mut strict = kind("strict", SchedulerKind::Cosched, MS);
-    strict.waste_ns = None;
+    strict.waste_ns = Some(0);
     let mut relaxed = kind("relaxed", SchedulerKind::Cosched, MS);
     relaxed.settings.cosched.kind = CoschedKind::Relaxed;
     let mut balance = kind("balance", SchedulerKind::Cosched, MS);

@@ -318,14 +318,18 @@ impl World {
         }
     }
 
-    /// CFS and EEVDF find a waiting task for an idle pCPU at a tick at the latest.
+    /// CFS and EEVDF find a task for an idle pCPU at a tick at the latest.
     fn check_conservation(&mut self) {
-        let waits = |cpu| {
-            let waiting = self.tasks.iter().filter(|t| t.state == TaskState::Queued);
-            { waiting }.any(|t| t.pinned.is_none_or(|p| p == cpu))
-        };
-        let mut cpus = (0..).zip(&self.cpus);
-        let wastes = cpus.any(|(cpu, c)| c.current.is_none() && waits(cpu));
+        let wastes = (0..).take(self.cpus.len()).any(|cpu| {
+            let waits = if self.name == "strict" {
+                // Only the gang of this turn counts; the scheduler knows it.
+                self.has_waiting(cpu)
+            } else {
+                let waiting = self.tasks.iter().filter(|t| t.state == TaskState::Queued);
+                { waiting }.any(|t| t.pinned.is_none_or(|p| p == cpu))
+            };
+            waits && self.current(cpu).is_none()
+        });
         let since_ns = wastes.then(|| self.wasting_since_ns.unwrap_or(self.now_ns));
         // The kick comes on top of the tick.
         let limit_ns = self.waste_ns.map_or(u64::MAX, |ns| ns + 2 * KICK_NS);
