@@ -93,6 +93,10 @@ impl Machine<'_> {
     /// What is left of the spinner's own patience.
     fn limit_left_ns(&self, t: usize) -> u64 {
         let thread = &self.threads[t];
+        if thread.grant_ns != FOREVER {
+            // It has what it waits for and is about to see it.
+            return FOREVER;
+        }
         let limit_ns = match thread.phase {
             Phase::LockWait { lock, .. } => match self.locks[lock].kind {
                 SpinlockKind::PvTicket | SpinlockKind::PvQueued => self.pv_threshold_ns(),
