@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! `corun lab`: the emulated KVM host.
 
-mod cases;
+pub(crate) mod cases;
 mod run;
 
 use anyhow::{Context, Result};

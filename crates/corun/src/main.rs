@@ -3,6 +3,7 @@
 
 mod lab;
 mod run;
+mod sim;
 
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
@@ -26,6 +27,9 @@ enum Command {
     /// The lab: an emulated KVM host that boots anywhere in seconds
     #[command(subcommand)]
     Lab(lab::Command),
+    /// The simulator: the same cases in a model of any host, in seconds
+    #[command(subcommand)]
+    Sim(sim::Command),
     /// Drive a case inside the emulated host (`corun lab run` starts it there)
     #[command(hide = true)]
     LabDriver {
@@ -82,6 +86,7 @@ fn dispatch(command: Command) -> Result<ExitCode> {
         Command::LabDriver { .. } => unreachable!("handled above"),
         Command::Run(args) => run::run(&args, &stop).map(|()| ExitCode::SUCCESS),
         Command::Lab(command) => lab::dispatch(&command, &stop),
+        Command::Sim(command) => sim::dispatch(&command, &stop),
         Command::PolicyCheck { random } => {
             println!("{} passed, 0 failed", corun_host::vectors::check(random)?);
             Ok(ExitCode::SUCCESS)

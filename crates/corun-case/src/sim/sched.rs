@@ -119,8 +119,8 @@ impl Default for Cosched {
 pub enum CoschedKind {
     /// All runnable vCPUs of a VM, or none (Ousterhout's gangs).
     Strict,
-    /// Those that are too far ahead wait for the others (VMware ESX 4.1).
+    /// Those that are too far ahead wait for the others (`VMware` ESX 4.1).
     Relaxed,
-    /// Siblings only never share a pCPU (Sukwong and Kim, EuroSys 2011).
+    /// Siblings only never share a pCPU (Sukwong and Kim, `EuroSys` 2011).
     Balance,
 }

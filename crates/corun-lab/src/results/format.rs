@@ -4,7 +4,7 @@
 use super::spread::Spread;
 
 /// Three significant digits, thousands apart: "0.0123", "12.3", "12,300".
-pub(super) fn number(value: f64) -> String {
+pub fn number(value: f64) -> String {
     if !value.is_finite() {
         return "-".to_owned();
     }
@@ -19,7 +19,7 @@ pub(super) fn number(value: f64) -> String {
 }
 
 /// A whole number, thousands apart.
-pub(super) fn count(value: u64) -> String {
+pub fn count(value: u64) -> String {
     thousands(&value.to_string())
 }
 
@@ -35,7 +35,7 @@ fn thousands(digits: &str) -> String {
 }
 
 /// A time with the unit that suits it.
-pub(super) fn nanos(ns: f64) -> String {
+pub fn nanos(ns: f64) -> String {
     match ns {
         n if n < 1e3 => format!("{n:.0} ns"),
         n if n < 1e6 => format!("{} us", number(n / 1e3)),
@@ -45,12 +45,12 @@ pub(super) fn nanos(ns: f64) -> String {
 }
 
 /// "2.13x [2.05..2.40]".
-pub(super) fn slowdown(s: &Spread) -> String {
+pub fn slowdown(s: &Spread) -> String {
     format!("{:.2}x [{:.2}..{:.2}]", s.median, s.min, s.max)
 }
 
 /// "49.8 % [48.9..50.3]" of a spread of shares.
-pub(super) fn share(s: &Spread) -> String {
+pub fn share(s: &Spread) -> String {
     let percent = |x: f64| format!("{:.1}", x * 100.0);
     format!(
         "{} % [{}..{}]",

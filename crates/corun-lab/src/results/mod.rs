@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Results of a case: what was measured, what follows from it, and its tables.
 
-mod format;
+pub mod format;
 mod latency;
 mod machine;
 mod model;

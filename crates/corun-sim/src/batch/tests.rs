@@ -254,7 +254,6 @@ fn a_set_stop_flag_runs_nothing() {
 }
 
 #[test]
-#[ignore = "the machine is not written yet"]
 fn outcomes_are_in_the_order_of_the_jobs_whatever_the_threads() {
     let jobs = jobs(&case(&[]));
     let run = |threads| {

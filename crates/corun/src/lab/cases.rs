@@ -18,12 +18,14 @@ fn names() -> Vec<String> {
     CASES.files().filter_map(|file| stem(file.path())).collect()
 }
 
-/// The case in file `name`, or the one of that name that comes with corun, with
-/// its text.
-pub(crate) fn load(name: &str) -> Result<(Case, String)> {
-    let file = Path::new(name);
+/// The file of the case called `name`, or the one of that name that comes with
+/// corun, and its text.
+pub(crate) fn find(name: &str) -> Result<(PathBuf, String)> {
+    let file = PathBuf::from(name);
     if file.is_file() {
-        return Ok(case::load(file)?);
+        let text = std::fs::read_to_string(&file)
+            .with_context(|| format!("{name}: cannot read the case file"))?;
+        return Ok((file, text));
     }
     let Some(text) = embedded(name) else {
         bail!(
@@ -31,8 +33,14 @@ pub(crate) fn load(name: &str) -> Result<(Case, String)> {
             names().join(", ")
         );
     };
-    let case = case::parse(text, &PathBuf::from(format!("lab/cases/{name}.toml")))?;
-    Ok((case, text.to_owned()))
+    let file = PathBuf::from(format!("lab/cases/{name}.toml"));
+    Ok((file, text.to_owned()))
+}
+
+/// The case called `name`, as [`find`] finds it, with its text.
+pub(crate) fn load(name: &str) -> Result<(Case, String)> {
+    let (file, text) = find(name)?;
+    Ok((case::parse(&text, &file)?, text))
 }
 
 /// Prints the list of cases, or one case's text.

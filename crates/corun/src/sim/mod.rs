@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! `corun sim`: cases in the simulator.
+
+mod input;
+mod models;
+mod progress;
+mod result;
+mod run;
+mod summary;
+mod sweep;
+mod table;
+
+use anyhow::Result;
+use clap::Subcommand;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// A deterministic model of overcommitted hosts that runs corun's own policy.
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    Run(run::Args),
+    Sweep(sweep::Args),
+    Models(models::Args),
+}
+
+pub(crate) fn dispatch(command: &Command, stop: &Arc<AtomicBool>) -> Result<ExitCode> {
+    match command {
+        Command::Run(args) => run::run(args, stop),
+        Command::Sweep(args) => sweep::run(args, stop),
+        Command::Models(args) => models::run(args),
+    }
+    .map(|()| ExitCode::SUCCESS)
+}
