@@ -71,7 +71,6 @@ mod tests {
             "lock.dentry.mean_us",
             "jitter.udp.p99_us",
             "ipi.p50_us",
-            "tlb.p99.9_us",
         ] {
             assert_eq!(check(name), Ok(()), "{name}");
         }
