@@ -4,6 +4,7 @@
 mod input;
 mod models;
 mod progress;
+mod repro;
 mod result;
 mod run;
 mod summary;
@@ -21,6 +22,7 @@ use std::sync::atomic::AtomicBool;
 pub(crate) enum Command {
     Run(run::Args),
     Sweep(sweep::Args),
+    Repro(repro::Args),
     Models(models::Args),
 }
 
@@ -28,6 +30,7 @@ pub(crate) fn dispatch(command: &Command, stop: &Arc<AtomicBool>) -> Result<Exit
     match command {
         Command::Run(args) => run::run(args, stop),
         Command::Sweep(args) => sweep::run(args, stop),
+        Command::Repro(args) => return repro::run(args, stop),
         Command::Models(args) => models::run(args),
     }
     .map(|()| ExitCode::SUCCESS)
