@@ -2,9 +2,10 @@
 //! `corun sim` as a user meets it: help, mistakes, results, interrupted sweeps.
 
 use corun_sim::batch::{CorunOptions, Models};
+use std::io::Read;
 use std::path::Path;
-use std::process::{Command, Output};
-use std::time::Duration;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 const CASE: &str = r#"[case]
 name = "two"
@@ -294,6 +295,40 @@ fn a_sweep_goes_on_where_it_was() {
             "guest[1].weight=0",
         ]);
         assert!(error.contains("expected 1 to 10000"), "{error}");
+    });
+}
+
+/// Ctrl-C in the middle of runs ends at once, says what to do, and loses no
+/// finished point.
+#[test]
+fn an_interrupted_sweep_keeps_what_is_done() {
+    // Short points first, then one that takes minutes.
+    with_case(CASE, |folder, file| {
+        let dir = folder.join("out").display().to_string();
+        let args = ["sim", "sweep", file, "--out", &dir, "--threads", "1", "--grid"];
+        let axis = "case.measure_s=0.1,0.2,600";
+        let mut child = Command::new(env!("CARGO_BIN_EXE_corun"))
+            .args([&args[..], &[axis, "--set", "case.repeats=100"]].concat())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("corun starts");
+        let points = folder.join("out/points.jsonl");
+        let lines = || std::fs::read_to_string(&points).map_or(0, |t| t.lines().count());
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while lines() < 2 && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let kill = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+        assert!(kill.is_ok_and(|s| s.success()));
+        let asked = Instant::now();
+        let status = child.wait().expect("ends");
+        assert!(asked.elapsed() < Duration::from_secs(10), "{:?}", asked.elapsed());
+        assert_eq!(status.code(), Some(1));
+        let mut error = String::new();
+        let mut stderr = child.stderr.take().expect("is piped");
+        stderr.read_to_string(&mut error).expect("reads");
+        assert!(error.contains("the same command goes on where it was"), "{error}");
+        assert_eq!(lines(), 2);
     });
 }
 

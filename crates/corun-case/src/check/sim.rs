@@ -256,3 +256,6 @@ fn check_guest(guest: &Guest, kernel: &GuestKernel, target: Target<'_>) -> Resul
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

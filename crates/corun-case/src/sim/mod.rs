@@ -54,3 +54,6 @@ impl Default for SimSection {
 pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
+
+#[cfg(test)]
+mod tests;
