@@ -45,6 +45,12 @@ const BUILT_IN: [&str; 12] = [
     "[kernel]",
 ];
 
+/// True for functions that others wait for: seed 004's table of critical guest
+/// OS components (sched, mm, irq, spinlock).
+pub fn is_critical(symbol: Symbol) -> bool {
+    matches!(symbol, FLUSH | IRQ | SCHED | NET_RX | WAKE)
+}
+
 /// Names by number.
 #[derive(Debug, Clone)]
 pub struct Symbols {

@@ -23,6 +23,9 @@ pub struct Costs {
     pub icr_target_ns: u64,
     /// Handler of another hypercall, for example a pv kick. As the ICR's.
     pub hypercall_ns: u64,
+    /// vCPUs that one ICR write reaches: 16 is a cluster of x2APIC ids, 1 the
+    /// xAPIC's physical mode.
+    pub icr_cluster: u64,
     /// A host IPI from send to receipt. 300 cycles of the polling path.
     pub host_ipi_ns: u64,
     /// Handler of an external-interrupt exit. Judgement.
@@ -35,6 +38,9 @@ pub struct Costs {
     pub halt_return_ns: u64,
     /// A polling vCPU's return to its VM entry: 1,300 cycles.
     pub poll_return_ns: u64,
+    /// More for an entry that injects an interrupt, up to the handler's first
+    /// instruction: 1,100 cycles less `entry_ns`.
+    pub inject_ns: u64,
     /// Guest interrupt entry, acknowledge and return. 1,400 cycles, of which
     /// the EOI exit is part.
     pub guest_irq_ns: u64,
@@ -70,6 +76,10 @@ pub struct Costs {
     pub flush_ns: u64,
     /// `Shoot4U`: invalidation by the hypervisor on one target.
     pub host_flush_ns: u64,
+    /// `Shoot4U`: the hypervisor's call to one more running target.
+    pub host_call_ns: u64,
+    /// A paravirtual ticket lock's unlock beyond a native one's.
+    pub pv_unlock_ns: u64,
     /// Guest context switch.
     pub guest_switch_ns: u64,
     /// Guest `try_to_wake_up`.
@@ -97,12 +107,14 @@ impl Default for Costs {
             timer_msr_ns: 692,
             icr_ns: 461,
             icr_target_ns: 461,
+            icr_cluster: 16,
             hypercall_ns: 461,
             host_ipi_ns: 115,
             extint_ns: 500,
             wake_idle_ns: 3_154,
             halt_return_ns: 1_308,
             poll_return_ns: 500,
+            inject_ns: 269,
             guest_irq_ns: 538,
             hw_ipi_ns: 461,
             pick_ns: 200,
@@ -117,6 +129,8 @@ impl Default for Costs {
             lock_spinner_ns: 25,
             flush_ns: 500,
             host_flush_ns: 300,
+            host_call_ns: 461,
+            pv_unlock_ns: 0,
             guest_switch_ns: 1_200,
             guest_wake_ns: 800,
             futex_ns: 700,

@@ -21,7 +21,8 @@ impl Machine<'_> {
         let vcpu = &mut self.vcpus[v];
         let bits = vcpu.pending & irq::GUEST;
         vcpu.pending &= !bits;
-        let mut ns = self.costs.guest_irq_ns * u64::from(bits.count_ones());
+        let inject_ns = self.costs.inject_ns;
+        let mut ns = inject_ns + self.costs.guest_irq_ns * u64::from(bits.count_ones());
         if bits & irq::CALL != 0 {
             ns += self.costs.flush_ns * vcpu.calls.len() as u64;
         }
@@ -37,7 +38,7 @@ impl Machine<'_> {
         let sent_ns = std::mem::take(&mut vcpu.ipi_sent_ns);
         let vm = vcpu.vm;
         if sent_ns > 0 && bits & (irq::RESCHED | irq::CALL) != 0 {
-            self.stats[vm].record(hist::IPI, self.now_ns - sent_ns);
+            self.stats[vm].record(hist::IPI, self.now_ns - sent_ns + inject_ns);
         }
         self.note(Kind::IpiTake, v, u64::from(bits));
     }

@@ -40,8 +40,15 @@ impl Machine<'_> {
 
     fn hold(&mut self, v: usize, t: usize, lock: usize, hold_ns: u64) {
         let waited_ns = self.now_ns - self.threads[t].wait_since_ns;
-        let vm = self.vcpus[v].vm;
-        self.stats[vm].record(self.locks[lock].stat, waited_ns);
+        if waited_ns > 0 {
+            // As lockstat does, which does not count a lock that was free.
+            let vm = self.vcpus[v].vm;
+            self.stats[vm].record(self.locks[lock].stat, waited_ns);
+        }
+        let hold_ns = match self.locks[lock].kind {
+            SpinlockKind::PvTicket => hold_ns + self.costs.pv_unlock_ns,
+            _ => hold_ns,
+        };
         let symbol = self.locks[lock].symbol;
         let thread = &mut self.threads[t];
         thread.phase = Phase::LockHold { lock };

@@ -18,7 +18,9 @@ impl Machine<'_> {
         flow.line_busy = true;
         flow.in_flight += 1;
         let at_ns = now_ns + flow.batch_ns;
-        self.arm(Event::Batch(f), at_ns);
+        let late_ns = flow.wobble.sample(&mut flow.rng);
+        flow.late_ns = late_ns;
+        self.arm(Event::Batch(f), at_ns + late_ns);
     }
 
     pub(crate) fn batch_arrives(&mut self, f: usize) {
@@ -27,7 +29,7 @@ impl Machine<'_> {
         flow.line_busy = false;
         let v = flow.vcpu;
         if flow.ring.len() < RING {
-            flow.ring.push_back(now_ns);
+            flow.ring.push_back(now_ns - flow.late_ns);
             self.raise(v, irq::NET);
         } else {
             flow.in_flight -= 1;

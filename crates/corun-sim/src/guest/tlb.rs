@@ -10,9 +10,6 @@ use crate::symbols;
 use crate::trace::{Kind, exit};
 use corun_case::sim::TlbKind;
 
-/// Targets that one write to the ICR reaches: a cluster of x2APIC ids.
-const CLUSTER: usize = 16;
-
 impl Machine<'_> {
     /// Thread `t` on `v` changed a mapping: first its own TLB.
     pub(crate) fn shootdown(&mut self, v: usize, t: usize) {
@@ -57,13 +54,21 @@ impl Machine<'_> {
     fn leave_flags(&mut self) {
         let mut targets = std::mem::take(&mut self.targets);
         targets.retain(|to| {
-            let runs = matches!(self.vcpus[*to].place, Place::On(_));
+            let runs = self.runs(*to);
             if !runs {
                 self.vcpus[*to].flush_on_entry = true;
             }
             runs
         });
         self.targets = targets;
+    }
+
+    /// `to` has a pCPU, and the host does not use that for itself.
+    fn runs(&self, to: usize) -> bool {
+        match self.vcpus[to].place {
+            Place::On(p) => self.pcpus[p].stolen_until_ns <= self.now_ns,
+            Place::Blocked | Place::Ready => false,
+        }
     }
 
     fn call_targets(&mut self, v: usize, t: usize) {
@@ -88,7 +93,7 @@ impl Machine<'_> {
                 preempted = preempted.or(Some(*to));
             }
             self.vcpus[*to].calls.push(v);
-            self.send_ipi(v, *to, irq::CALL, nth);
+            self.send_ipi(v, *to, irq::CALL, self.multicast_ns(vm, nth));
         }
         self.owe_multicast(v, targets.len());
         if let Some(to) = preempted
@@ -100,10 +105,24 @@ impl Machine<'_> {
         self.targets = targets;
     }
 
+    /// When the target number `nth` of a multicast is sent its interrupt, from
+    /// the start on.
+    fn multicast_ns(&self, vm: usize, nth: usize) -> u64 {
+        let nth = nth as u64;
+        let before = if self.vms[vm].pv.ipi {
+            0
+        } else {
+            nth / self.costs.icr_cluster.max(1)
+        };
+        let write_ns = self.costs.exit_ns + self.costs.icr_ns + self.costs.entry_ns;
+        before * write_ns + (nth - before) * self.costs.icr_target_ns
+    }
+
     /// Exits of a multicast: one ICR write a cluster, or one pv hypercall.
     fn owe_multicast(&mut self, v: usize, targets: usize) {
         let pv = self.vms[self.vcpus[v].vm].pv.ipi;
-        let writes = if pv { 1 } else { targets.div_ceil(CLUSTER) };
+        let cluster = self.costs.icr_cluster.max(1) as usize;
+        let writes = if pv { 1 } else { targets.div_ceil(cluster) };
         let reason = if pv { exit::HYPERCALL } else { exit::ICR };
         for _ in 0..writes {
             self.owe_exit(v, reason, self.costs.icr_ns);
@@ -130,7 +149,9 @@ impl Machine<'_> {
         let targets = std::mem::take(&mut self.targets);
         let mut running = 0;
         for to in &targets {
-            if let Place::On(p) = self.vcpus[*to].place {
+            if let Place::On(p) = self.vcpus[*to].place
+                && self.runs(*to)
+            {
                 running += 1;
                 self.disturb(p);
             } else {
@@ -140,7 +161,7 @@ impl Machine<'_> {
         let round_ns = self.costs.host_ipi_ns + self.costs.exit_ns + self.costs.host_flush_ns;
         let wait_ns = if running > 0 { round_ns } else { 0 };
         let handler_ns = self.costs.hypercall_ns
-            + self.costs.icr_target_ns * running
+            + self.costs.host_call_ns * running
             + self.costs.host_flush_ns
             + wait_ns;
         self.owe_exit(v, exit::HYPERCALL, handler_ns);

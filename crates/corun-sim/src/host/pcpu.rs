@@ -7,7 +7,8 @@ use crate::machine::slots::Event;
 use crate::machine::state::{FOREVER, Mode, Place, Seg, Then};
 use crate::machine::stats::{counter, hist};
 use crate::outcome::Account;
-use crate::trace::Kind;
+use crate::symbols;
+use crate::trace::{Kind, exit};
 
 impl Machine<'_> {
     /// Books the time since the pCPU's interval began, and begins a new one.
@@ -235,6 +236,7 @@ impl Machine<'_> {
         self.tasks[v].state = TaskState::Queued;
         self.cpus[p].current = None;
         let locked = self.holds_spinlock(v);
+        self.tasks[v].critical = self.is_critical(v);
         let vcpu = &mut self.vcpus[v];
         vcpu.place = Place::Ready;
         vcpu.since_ns = self.now_ns;
@@ -245,6 +247,13 @@ impl Machine<'_> {
         if locked {
             self.stats[vm].count(counter::PREEMPTED_LOCKED);
         }
+    }
+
+    /// Others of its VM may wait for `v`: it is inside a function that seed 004
+    /// calls critical, or it has an IPI to answer.
+    fn is_critical(&self, v: usize) -> bool {
+        let waited_for = !self.vcpus[v].calls.is_empty();
+        waited_for || self.holds_spinlock(v) || symbols::is_critical(self.top(v).symbol)
     }
 
     fn switch_in(&mut self, p: usize, v: usize) {
@@ -261,6 +270,8 @@ impl Machine<'_> {
         vcpu.place = Place::On(p);
         vcpu.since_ns = self.now_ns;
         vcpu.preempted = false;
+        self.tasks[v].critical = false;
+        let vcpu = &mut self.vcpus[v];
         if vcpu.halted {
             vcpu.halted = false;
             host_ns += self.costs.halt_return_ns;
@@ -350,6 +361,12 @@ impl Machine<'_> {
         let ns = length.sample(&mut self.pcpus[p].noise);
         self.next_noise(p);
         self.elapse(p);
+        self.pcpus[p].stolen_until_ns = self.now_ns + ns;
+        if let Some(v) = self.current(p)
+            && self.pcpus[p].mode == Mode::Guest
+        {
+            self.count_exit(v, exit::EXTERNAL);
+        }
         match self.pcpus[p].mode {
             // The pCPU had nothing better to do.
             Mode::Idle | Mode::Poll => {}

@@ -75,7 +75,12 @@ impl Machine<'_> {
         self.stats[vm].count(counter::POLL_HIT);
         self.elapse(p);
         self.halt_ended(v);
-        self.busy(p, self.costs.poll_return_ns, 0, Then::Enter);
+        self.busy(
+            p,
+            self.costs.poll_return_ns + self.costs.entry_ns,
+            0,
+            Then::Enter,
+        );
     }
 
     /// Adapts the vCPU's polling to how long it was halted
@@ -96,6 +101,7 @@ impl Machine<'_> {
     /// The current vCPU of `p` sleeps for `ns`, whatever comes.
     pub(crate) fn nap(&mut self, p: usize, ns: u64) {
         let Some(v) = self.current(p) else { return };
+        self.vcpus[v].halt_start_ns = self.now_ns;
         self.arm(Event::Nap(v), self.now_ns + ns);
         self.block(p, v);
     }

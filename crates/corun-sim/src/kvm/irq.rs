@@ -8,13 +8,10 @@ use crate::machine::state::{Mode, Place, Then, irq};
 use crate::trace::{Kind, exit};
 
 impl Machine<'_> {
-    /// vCPU `from` sends an IPI of `kind` to `to` of the same VM; `nth` of a
-    /// multicast (0 first). The exit is not counted here.
-    pub(crate) fn send_ipi(&mut self, from: usize, to: usize, kind: u32, nth: usize) {
-        let latency_ns = self.costs.exit_ns
-            + self.costs.icr_ns
-            + self.costs.icr_target_ns * nth as u64
-            + self.costs.host_ipi_ns;
+    /// vCPU `from` sends an IPI of `kind` to `to` of the same VM, `after_ns` from
+    /// now (the place in a multicast). The exit is not counted here.
+    pub(crate) fn send_ipi(&mut self, from: usize, to: usize, kind: u32, after_ns: u64) {
+        let latency_ns = self.costs.exit_ns + self.costs.icr_ns + after_ns + self.costs.host_ipi_ns;
         self.note(Kind::IpiSend, from, self.vcpus[to].index as u64);
         if self.vcpus[to].ipi_sent_ns == 0 {
             self.vcpus[to].ipi_sent_ns = self.now_ns;
@@ -61,6 +58,10 @@ impl Machine<'_> {
     /// `kinds` are pending for `v` from now on; wakes it or makes it exit.
     pub(crate) fn raise(&mut self, v: usize, kinds: u32) {
         self.vcpus[v].pending |= kinds;
+        if kinds & irq::NET != 0 && self.vcpus[v].place == Place::Ready {
+            self.with_sched(|s, host| s.device_interrupt(host, v as u32));
+            self.grant_requests(None);
+        }
         match self.vcpus[v].place {
             Place::Ready => {}
             Place::Blocked if !self.wakeable(v) => {}

@@ -149,6 +149,7 @@ fn pcpu(scenario: &Scenario, p: usize) -> Pcpu {
         host_left_ns: 0,
         then: Then::Schedule,
         need_resched: false,
+        stolen_until_ns: 0,
         last: None,
         sibling: sibling.then_some(other),
         speed_pm: 1000,
@@ -191,6 +192,7 @@ impl Parts {
             pinned: spec.kernel.pinned.then_some(pcpu),
             state: TaskState::Blocked,
             cpu: pcpu,
+            critical: false,
         });
         let window = scenario.kvm.ple.map_or(0, |p| p.window_cycles);
         self.vcpus.push(Vcpu {
@@ -338,8 +340,10 @@ impl Parts {
                 batch_ns: bits * 1000 / u64::from(decl.line_mbps.max(1)),
                 window: decl.window,
                 rtt: decl.rtt,
+                wobble: decl.wobble,
                 in_flight: 0,
                 line_busy: false,
+                late_ns: 0,
                 ring: VecDeque::with_capacity(RING),
                 socket: VecDeque::with_capacity(2 * RING),
                 acks: VecDeque::with_capacity(2 * RING),

@@ -50,6 +50,8 @@ pub(crate) struct Pcpu {
     pub(crate) host_left_ns: u64,
     pub(crate) then: Then,
     pub(crate) need_resched: bool,
+    /// The host uses the pCPU for itself until then.
+    pub(crate) stolen_until_ns: u64,
     /// vCPU that ran here last: its caches are warm.
     pub(crate) last: Option<usize>,
     /// The other hardware thread of the core.
@@ -321,8 +323,11 @@ pub(crate) struct Flow {
     pub(crate) batch_ns: u64,
     pub(crate) window: u32,
     pub(crate) rtt: Dist,
+    pub(crate) wobble: Dist,
     pub(crate) in_flight: u32,
     pub(crate) line_busy: bool,
+    /// Of the batch on the line.
+    pub(crate) late_ns: u64,
     /// Batches in the NIC's ring: when they were sent.
     pub(crate) ring: VecDeque<u64>,
     /// Batches that the guest's kernel has passed on.
@@ -337,7 +342,7 @@ pub(crate) struct Flow {
 }
 
 /// Most batches in a NIC's ring; more are dropped.
-pub(crate) const RING: usize = 256;
+pub(crate) const RING: usize = 64;
 
 /// A VM.
 #[derive(Debug)]

@@ -112,6 +112,9 @@ pub struct FlowDecl {
     pub window: u32,
     /// Network round trip without the guest's part.
     pub rtt: Dist,
+    /// By how much a batch comes later than the line's speed says.
+    #[serde(default = "no_time")]
+    pub wobble: Dist,
     /// vCPU that takes the interrupts.
     #[serde(default)]
     pub vcpu: u32,
@@ -228,6 +231,10 @@ pub enum Op {
         /// What.
         op: Vec<Op>,
     },
+}
+
+fn no_time() -> Dist {
+    Dist::Fixed(0)
 }
 
 fn one() -> u32 {

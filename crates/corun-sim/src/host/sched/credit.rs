@@ -235,6 +235,22 @@ impl Credit {
             && !self.micro.has(cpu)
             && host.now_ns.saturating_sub(unit.picked_ns) < self.config.ratelimit_ns
     }
+
+    /// A preempted receiver of an interrupt goes to the micro pool.
+    fn hurry(&mut self, host: &mut Host<'_>, to: TaskId) {
+        let Some(home) = self.units[to as usize]
+            .home
+            .filter(|_| self.micro.wants(host, to))
+        else {
+            return;
+        };
+        let queue = &mut self.queues[home as usize];
+        let Some(at) = queue.iter().position(|&t| t == to) else {
+            return;
+        };
+        queue.remove(at);
+        self.micro.enter(host, to, &self.curr);
+    }
 }
 
 impl HostScheduler for Credit {
@@ -321,24 +337,27 @@ impl HostScheduler for Credit {
         false
     }
 
-    fn yield_any(&mut self, _host: &mut Host<'_>, _cpu: CpuId, task: TaskId) {
+    /// The yielding vCPU waits for somebody: its siblings that were preempted in
+    /// critical functions go to the micro pool (seed 004's detection).
+    fn yield_any(&mut self, host: &mut Host<'_>, _cpu: CpuId, task: TaskId) {
         self.unit(task).yielded = true;
+        if self.config.micro_pcpus == 0 {
+            return;
+        }
+        let vm = host.tasks[task as usize].vm;
+        for sibling in 0..host.tasks.len() {
+            if host.tasks[sibling].vm == vm && host.tasks[sibling].critical {
+                self.hurry(host, sibling as TaskId);
+            }
+        }
     }
 
-    /// A preempted receiver of an interrupt goes to the micro pool.
     fn ipi(&mut self, host: &mut Host<'_>, _from: TaskId, to: TaskId) {
-        let Some(home) = self.units[to as usize]
-            .home
-            .filter(|_| self.micro.wants(host, to))
-        else {
-            return;
-        };
-        let queue = &mut self.queues[home as usize];
-        let Some(at) = queue.iter().position(|&t| t == to) else {
-            return;
-        };
-        queue.remove(at);
-        self.micro.enter(host, to, &self.curr);
+        self.hurry(host, to);
+    }
+
+    fn device_interrupt(&mut self, host: &mut Host<'_>, to: TaskId) {
+        self.hurry(host, to);
     }
 
     fn has_waiting(&self, host: &Host<'_>, cpu: CpuId) -> bool {

@@ -49,6 +49,9 @@ pub struct HostTask {
     pub state: TaskState,
     /// pCPU that it runs on, or ran on last.
     pub cpu: CpuId,
+    /// It was preempted where others of its VM may wait for it, as its
+    /// instruction pointer tells.
+    pub critical: bool,
 }
 
 /// A pCPU, as a scheduler sees it. Kept by the machine.
@@ -160,6 +163,9 @@ pub trait HostScheduler {
     /// vCPU `from` sent an interrupt to its sibling `to`. For schedulers that
     /// look at IPIs.
     fn ipi(&mut self, _host: &mut Host<'_>, _from: TaskId, _to: TaskId) {}
+
+    /// A device's interrupt came for `to`, which waits for a pCPU.
+    fn device_interrupt(&mut self, _host: &mut Host<'_>, _to: TaskId) {}
 
     /// True when a task waits that could run on `cpu`: halt polling ends then
     /// (`kvm_vcpu_can_poll`: `single_task_running`).

@@ -30,6 +30,7 @@ pub(super) fn task(vm: u32, life: Life) -> (HostTask, Life) {
         pinned: None,
         state: TaskState::Blocked,
         cpu: 0,
+        critical: false,
     };
     (task, life)
 }
