@@ -3,12 +3,12 @@
 //! confidence interval as a whisker).
 
 use super::axis::Axis;
-use super::number;
 use super::svg::{self, WIDTH};
+use super::{number, tick_label};
 use crate::repro::draw::{Group, Pair};
 use std::fmt;
 
-const LEFT: f64 = 60.0;
+const LEFT: f64 = 72.0;
 const TOP: f64 = 28.0;
 const PLOT: f64 = 220.0;
 
@@ -29,12 +29,16 @@ pub(super) fn write(
         for tick in axis.ticks() {
             let y = axis.at(tick);
             svg::line(out, "grid", (LEFT, y), (WIDTH, y))?;
-            svg::text(out, LEFT - 6.0, y + 4.0, "end", &number(tick))?;
+            svg::text(out, LEFT - 6.0, y + 4.0, "end", &tick_label(tick))?;
         }
         let width = (WIDTH - LEFT) / groups.len().max(1) as f64;
+        let published = groups
+            .iter()
+            .flat_map(|g| &g.bars)
+            .any(|p| p.published.is_some());
         for (i, group) in groups.iter().enumerate() {
             let x = LEFT + width * i as f64;
-            draw_group(out, &axis, bottom, (x, width), (group, series))?;
+            draw_group(out, &axis, bottom, (x, width), (group, series, published))?;
         }
         let used = svg::legend(out, legend, series)?;
         let key = "pale and dashed: published; full: simulated, with its 95 % confidence interval";
@@ -47,13 +51,15 @@ fn draw_group(
     axis: &Axis,
     bottom: f64,
     (left, width): (f64, f64),
-    (group, series): (&Group, &[String]),
+    (group, series, published): (&Group, &[String], bool),
 ) -> fmt::Result {
-    let slots = group.bars.len().max(1) as f64 * 2.0;
+    // Where nothing was published, the bars need no second place.
+    let places = if published { 2.0 } else { 1.0 };
+    let slots = group.bars.len().max(1) as f64 * places;
     let bar = (width * 0.84 / slots).min(28.0);
     let start = left + (width - bar * slots) / 2.0;
     for (j, pair) in group.bars.iter().enumerate() {
-        let x = start + bar * 2.0 * j as f64;
+        let x = start + bar * places * j as f64;
         let colour = svg::colour(j);
         let name = series.get(j).map_or("", String::as_str);
         if let Some(value) = pair.published {
@@ -66,12 +72,12 @@ fn draw_group(
             out,
             axis,
             bottom,
-            (x + bar, bar),
+            (x + bar * (places - 1.0), bar),
             (pair, group, name, colour),
         )?;
     }
     let y = bottom + 16.0;
-    svg::text(out, left + width / 2.0, y, "middle", &group.label)
+    svg::text_within(out, left + width / 2.0, y, width, &group.label)
 }
 
 fn draw_simulated(

@@ -3,11 +3,11 @@
 
 use super::axis::Axis;
 use super::svg::{self, WIDTH};
-use super::{escape, number};
+use super::{escape, number, tick_label};
 use crate::repro::draw::Curve;
 use std::fmt::{self, Write as _};
 
-const LEFT: f64 = 60.0;
+const LEFT: f64 = 72.0;
 const TOP: f64 = 12.0;
 const PLOT: f64 = 260.0;
 
@@ -30,7 +30,8 @@ pub(super) fn write(out: &mut String, title: &str, curves: &[Curve]) -> fmt::Res
         for value in x_axis.ticks() {
             let x = x_axis.at(value);
             svg::line(out, "grid", (x, TOP), (x, bottom))?;
-            svg::text(out, x, bottom + 16.0, "middle", &number(value))?;
+            let anchor = if x > WIDTH - 40.0 { "end" } else { "middle" };
+            svg::text(out, x, bottom + 16.0, anchor, &tick_label(value))?;
         }
         svg::text(out, WIDTH / 2.0, bottom + 34.0, "middle", "microseconds")?;
         for (i, curve) in curves.iter().enumerate() {

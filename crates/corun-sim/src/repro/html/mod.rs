@@ -175,9 +175,20 @@ pub fn number(value: f64) -> String {
         10.0.. => 1,
         1.0.. => 2,
         0.01.. => 3,
-        _ => 5,
+        0.001.. => 5,
+        _ => return format!("{value:.1e}"),
     };
     format!("{value:.decimals$}")
+}
+
+/// A round number, as short as it can be.
+fn tick_label(value: f64) -> String {
+    let text = number(value);
+    if text.contains('.') && !text.contains('e') {
+        let short = text.trim_end_matches('0').trim_end_matches('.');
+        return short.to_owned();
+    }
+    text
 }
 
 #[cfg(test)]

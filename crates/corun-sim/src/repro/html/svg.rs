@@ -43,6 +43,18 @@ pub(super) fn text(out: &mut String, x: f64, y: f64, anchor: &str, text: &str) -
     )
 }
 
+/// Centred text that is set smaller if `width` asks for it.
+pub(super) fn text_within(out: &mut String, x: f64, y: f64, width: f64, text: &str) -> fmt::Result {
+    // About 6.4 pixels a letter at the usual size.
+    let fits = width / (text.chars().count().max(1) as f64 * 6.4 + 6.0);
+    let size = (12.0 * fits).clamp(8.0, 12.0);
+    writeln!(
+        out,
+        "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"middle\" style=\"font-size:{size:.1}px\">{}</text>",
+        escape(text)
+    )
+}
+
 /// A line.
 pub(super) fn line(
     out: &mut String,
@@ -77,7 +89,7 @@ pub(super) fn rect(
 pub(super) fn legend(out: &mut String, top: f64, names: &[String]) -> Result<f64, fmt::Error> {
     for (i, name) in names.iter().enumerate() {
         let (column, row) = ((i % 4) as f64, (i / 4) as f64);
-        let (x, y) = (60.0 + column * 205.0, top + row * 20.0);
+        let (x, y) = (72.0 + column * 203.0, top + row * 20.0);
         let class = format!("f{}", colour(i));
         rect(out, &class, (x, y), (12.0, 12.0), name)?;
         text(out, x + 18.0, y + 11.0, "start", name)?;

@@ -17,6 +17,7 @@ fn text_is_made_safe() {
 fn numbers_show_what_matters() {
     for (value, text) in [
         (0.0, "0"),
+        (0.000_02, "2.0e-5"),
         (0.0043, "0.00430"),
         (0.64, "0.640"),
         (4.756, "4.76"),
@@ -27,6 +28,9 @@ fn numbers_show_what_matters() {
         (-1_234.0, "-1,234"),
     ] {
         assert_eq!(number(value), text);
+    }
+    for (value, text) in [(0.5, "0.5"), (10.0, "10"), (1_000.0, "1,000"), (0.0, "0")] {
+        assert_eq!(tick_label(value), text);
     }
 }
 
