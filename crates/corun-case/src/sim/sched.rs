@@ -31,6 +31,9 @@ pub struct Cfs {
     pub wakeup_granularity_ns: u64,
     /// Tick: slices end at its multiples.
     pub tick_ns: u64,
+    /// Each VM is a cgroup of its weight; otherwise each vCPU is a thread like
+    /// any other.
+    pub per_vm: bool,
 }
 
 impl Default for Cfs {
@@ -40,6 +43,7 @@ impl Default for Cfs {
             min_granularity_ns: 3_000_000,
             wakeup_granularity_ns: 4_000_000,
             tick_ns: 1_000_000,
+            per_vm: true,
         }
     }
 }
@@ -52,6 +56,8 @@ pub struct Eevdf {
     pub base_slice_ns: u64,
     /// Tick: slices end at its multiples; 0: high-resolution (`HRTICK`).
     pub tick_ns: u64,
+    /// As in CFS.
+    pub per_vm: bool,
 }
 
 impl Default for Eevdf {
@@ -59,6 +65,7 @@ impl Default for Eevdf {
         Self {
             base_slice_ns: 2_800_000,
             tick_ns: 4_000_000,
+            per_vm: true,
         }
     }
 }

@@ -65,9 +65,11 @@ pub struct Cfs {
 impl Cfs {
     /// Plain CFS.
     pub fn new(nr_tasks: usize, nr_vms: usize, nr_cpus: usize, config: sim::Cfs) -> Self {
+        let mut rqs = Runqueues::new(nr_tasks, nr_vms, nr_cpus);
+        rqs.per_vm = config.per_vm;
         Self {
             config,
-            rqs: Runqueues::new(nr_tasks, nr_vms, nr_cpus),
+            rqs,
             entities: vec![Entity::default(); nr_tasks],
             queues: vec![CfsRq::default(); nr_cpus],
             skew: None,

@@ -80,9 +80,11 @@ impl Mean {
 impl Eevdf {
     /// EEVDF with nothing to run yet.
     pub fn new(nr_tasks: usize, nr_vms: usize, nr_cpus: usize, config: sim::Eevdf) -> Self {
+        let mut rqs = Runqueues::new(nr_tasks, nr_vms, nr_cpus);
+        rqs.per_vm = config.per_vm;
         Self {
             config,
-            rqs: Runqueues::new(nr_tasks, nr_vms, nr_cpus),
+            rqs,
             entities: vec![Entity::default(); nr_tasks],
             cfs_rqs: vec![CfsRq::default(); nr_cpus],
         }

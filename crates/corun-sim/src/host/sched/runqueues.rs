@@ -48,6 +48,8 @@ pub(super) struct Runqueues {
     runnable: Vec<u32>,
     /// Keep siblings apart (balance scheduling).
     pub(super) spread: bool,
+    /// Weights are those of VMs (a cgroup each), not of vCPUs.
+    pub(super) per_vm: bool,
     balance_every_ns: u64,
 }
 
@@ -65,6 +67,7 @@ impl Runqueues {
             home: vec![NOWHERE; nr_tasks],
             runnable: vec![0; nr_vms],
             spread: false,
+            per_vm: true,
             balance_every_ns,
         }
     }
@@ -102,10 +105,15 @@ impl Runqueues {
     /// divides a group's weight between its queues by their load; all vCPUs of
     /// a VM weigh the same, so each has the VM's weight over the number of those
     /// that are runnable. The kernel uses decaying averages of it (PELT), the
-    /// model the number at this moment.
+    /// model the number at this moment. Without a cgroup for each VM a vCPU
+    /// weighs what a thread weighs.
     pub(super) fn weight(&self, host: &Host<'_>, task: TaskId) -> u64 {
         let t = &host.tasks[task as usize];
-        let n = u64::from(self.runnable[t.vm as usize].max(1));
+        let n = if self.per_vm {
+            u64::from(self.runnable[t.vm as usize].max(1))
+        } else {
+            1
+        };
         (u64::from(t.vm_weight.max(1)) * NICE_0_LOAD / WEIGHT_DEFAULT / n).max(1)
     }
 
