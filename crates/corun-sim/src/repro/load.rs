@@ -51,13 +51,13 @@ impl Library {
     pub fn embedded() -> Self {
         let mut files = BTreeMap::new();
         for folder in EMBEDDED.dirs() {
-            for file in folder.files() {
+            for file in folder.files().filter(|f| is_toml(f.path())) {
                 if let (Some(name), Some(text)) = (file.path().to_str(), file.contents_utf8()) {
                     files.insert(name.replace('\\', "/"), text.to_owned());
                 }
             }
         }
-        Self { files }.only_toml()
+        Self { files }
     }
 
     /// Those in `folder`, which is laid out as `experiments/` is.
@@ -74,7 +74,7 @@ impl Library {
             }
             for file in std::fs::read_dir(&seed).map_err(io(&seed))? {
                 let file = file.map_err(io(&seed))?.path();
-                if file.extension().is_none_or(|e| e != "toml") {
+                if !is_toml(&file) {
                     continue;
                 }
                 let text = std::fs::read_to_string(&file).map_err(io(&file))?;
@@ -87,11 +87,6 @@ impl Library {
             }
         }
         Ok(Self { files })
-    }
-
-    fn only_toml(mut self) -> Self {
-        self.files.retain(|name, _| name.ends_with(".toml"));
-        self
     }
 
     /// `SEED/TABLE` of every table.
@@ -148,6 +143,10 @@ impl Library {
             what: "no such file".to_owned(),
         })
     }
+}
+
+fn is_toml(path: &Path) -> bool {
+    path.extension().is_some_and(|e| e == "toml")
 }
 
 /// Whether `wanted` means the table `known`: `000`, `shoot4u`, `000-shoot4u`,

@@ -118,6 +118,7 @@ impl Score {
     }
 
     /// Both scores together.
+    #[must_use]
     pub fn plus(mut self, other: Self) -> Self {
         self.merge(other);
         self
