@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Thin: what is done is in scripts/, in cargo and in `corun lab`.
 
-.PHONY: help setup build demo test lint unit smoke clean
+.PHONY: help setup build demo test lint unit determinism smoke clean
 
 help:
 	@echo "make demo   set up, build, boot the lab, run the demo, write out/demo.json"
-	@echo "make test   set up, then lint, unit and property tests, lab smoke"
+	@echo "make test   set up, then lint, unit and property tests, determinism, lab smoke"
 	@echo "make build  set up and build target/release/corun"
 	@echo "make lint   formatting, clippy, licences"
 	@echo "make unit   tests that need no lab"
+	@echo "make determinism"
+	@echo "            the simulator's traces in a debug and a release build are equal"
 	@echo "make smoke  tests that boot the lab"
 
 setup:
@@ -20,13 +22,16 @@ build: setup
 demo: build
 	target/release/corun lab run demo --out out/demo.json
 
-test: lint unit smoke
+test: lint unit determinism smoke
 
 lint: setup
 	scripts/lint
 
 unit: setup
 	cargo test --release --locked --workspace
+
+determinism: setup
+	scripts/sim-determinism
 
 smoke: build
 	cargo test --release --locked -p corun --test lab -- --ignored --nocapture --test-threads=1

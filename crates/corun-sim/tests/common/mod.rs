@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Scenarios for tests.
 
+#![allow(dead_code, reason = "each test program uses a part of it")]
+
+pub(crate) mod random;
+
 use corun_case::sim::{Costs, Kvm, SchedTunables, SimGuest};
 use corun_case::{PvFeatures, SchedulerKind};
 use corun_policy::Tunables;
@@ -8,20 +12,46 @@ use corun_sim::workload::Model;
 use corun_sim::{Scenario, SchedulerSpec, VmSpec, WorkSpec};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 fn models() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("models")
 }
 
 /// The shipped model called `name`.
-pub fn model(name: &str) -> Model {
+pub(crate) fn model(name: &str) -> Model {
     let file = models().join(format!("{name}.toml"));
     let text = std::fs::read_to_string(&file).unwrap_or_else(|e| panic!("{name}: {e}"));
     toml::from_str(&text).unwrap_or_else(|e| panic!("{name}: {e}"))
 }
 
+/// The model called `name` of `tests/golden`.
+pub(crate) fn fixed_model(name: &str) -> Model {
+    let text = match name {
+        "storm" => include_str!("../golden/storm.toml"),
+        "pipe" => include_str!("../golden/pipe.toml"),
+        "gang" => include_str!("../golden/gang.toml"),
+        "wire" => include_str!("../golden/wire.toml"),
+        "burn" => include_str!("../golden/burn.toml"),
+        _ => panic!("no model {name} in tests/golden"),
+    };
+    toml::from_str(text).unwrap_or_else(|e| panic!("{name}: {e}"))
+}
+
+/// A guest with the usual kernel.
+pub(crate) fn vm_spec(name: &str, vcpus: u32, work: Vec<WorkSpec>) -> VmSpec {
+    VmSpec {
+        name: name.to_owned(),
+        vcpus,
+        weight: 100,
+        kernel: SimGuest::default(),
+        pv: PvFeatures::default(),
+        work,
+    }
+}
+
 /// Names of all shipped models.
-pub fn model_names() -> Vec<String> {
+pub(crate) fn model_names() -> Vec<String> {
     let mut names: Vec<String> = std::fs::read_dir(models())
         .expect("models")
         .filter_map(|entry| {
@@ -34,10 +64,10 @@ pub fn model_names() -> Vec<String> {
 }
 
 /// Builds a scenario.
-pub struct Build(Scenario);
+pub(crate) struct Build(Scenario);
 
 impl Build {
-    pub fn new(pcpus: u32, kind: SchedulerKind) -> Self {
+    pub(crate) fn new(pcpus: u32, kind: SchedulerKind) -> Self {
         Self(Scenario {
             seed: 1,
             warmup_ns: 50_000_000,
@@ -58,27 +88,32 @@ impl Build {
         })
     }
 
-    pub fn vm(mut self, name: &str, vcpus: u32, workload: &str) -> Self {
-        self.0.vms.push(VmSpec {
-            name: name.to_owned(),
-            vcpus,
-            weight: 100,
-            kernel: SimGuest::default(),
-            pv: PvFeatures::default(),
-            work: vec![WorkSpec {
-                model: Arc::new(model(workload)),
-                threads: None,
-            }],
+    pub(crate) fn vm(mut self, name: &str, vcpus: u32, workload: &str) -> Self {
+        let work = WorkSpec {
+            model: Arc::new(model(workload)),
+            threads: None,
+        };
+        self.0.vms.push(vm_spec(name, vcpus, vec![work]));
+        self
+    }
+
+    /// A guest that runs models of `tests/golden`, which no tuning changes.
+    pub(crate) fn fixed_vm(mut self, name: &str, vcpus: u32, models: &[&str]) -> Self {
+        let work = models.iter().map(|m| WorkSpec {
+            model: Arc::new(fixed_model(m)),
+            threads: None,
         });
+        self.0.vms.push(vm_spec(name, vcpus, work.collect()));
         self
     }
 
-    pub fn seconds(mut self, seconds: f64) -> Self {
-        self.0.measure_ns = (seconds * 1e9) as u64;
+    pub(crate) fn seconds(mut self, seconds: f64) -> Self {
+        let ns = Duration::from_secs_f64(seconds).as_nanos();
+        self.0.measure_ns = u64::try_from(ns).expect("fewer than 500 years");
         self
     }
 
-    pub fn scenario(self) -> Scenario {
+    pub(crate) fn scenario(self) -> Scenario {
         self.0
     }
 }
