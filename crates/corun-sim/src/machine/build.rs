@@ -383,7 +383,8 @@ impl Parts {
         let (first, n) = (self.vms[vm].first_vcpu, self.vms[vm].vcpus);
         // Spread over the vCPUs in the order of their making, across roles.
         let nth = self.threads.iter().filter(|t| t.vm == vm).count();
-        let v = first + if role.pinned { number } else { nth } % n;
+        let pinned_to = number + role.first_vcpu as usize;
+        let v = first + if role.pinned { pinned_to } else { nth } % n;
         if role.own_mm {
             self.mms += 1;
         }

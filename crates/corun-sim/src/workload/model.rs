@@ -142,6 +142,9 @@ pub struct Role {
     /// Threads stay on the vCPU of their number.
     #[serde(default)]
     pub pinned: bool,
+    /// Pinned threads count their vCPUs from this one.
+    #[serde(default)]
+    pub first_vcpu: u32,
     /// The threads are processes: each has an address space of its own, and
     /// its TLB shootdowns reach nobody.
     #[serde(default)]
