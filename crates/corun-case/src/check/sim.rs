@@ -79,14 +79,19 @@ fn check_costs(case: &Case) -> Result<(), Problem> {
         c.noise_ns,
         c.noise_every_ns
     );
-    // By way of their names, so that no cost is forgotten here.
+    // By way of their names, so that no cost is forgotten here: times have an
+    // upper bound, and what is no time is a factor or a count.
     let Ok(toml::Value::Table(all)) = toml::Value::try_from(c) else {
         return Ok(());
     };
     for (key, value) in &all {
-        let long = value
-            .as_integer()
-            .is_none_or(|v| v > LONGEST_NS.cast_signed());
+        let value = value.as_integer().unwrap_or(i64::MAX);
+        let long = value > LONGEST_NS.cast_signed();
+        ensure!(
+            key.ends_with("_ns") || value > 0,
+            ["sim", "costs", key.as_str()],
+            "0: expected at least 1"
+        );
         ensure!(
             !key.ends_with("_ns") || !long,
             ["sim", "costs", key.as_str()],

@@ -151,8 +151,8 @@ fn what_the_simulator_cannot_run_is_told_with_its_place() {
     for (set, expected) in [
         ("phase[0].run.a.workload=cpus", "did you mean `cpu`?"),
         (
-            "phase[0].run.a.workload=lock",
-            "expected one called lab-lock-dentry",
+            "phase[0].run.a={ workload = \"lock\", params = { op = \"x\" } }",
+            "params.op: x: the simulator has no model of it: expected one called lab-lock-x",
         ),
         (
             "phase[0].run.a.params={ op = \"x\" }",

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! `corun sim sweep`.
 
-mod csv;
 mod grid;
+mod parquet;
+mod rows;
 mod store;
 
 use super::input::{CaseArgs, Input};
@@ -29,8 +30,8 @@ const EXAMPLES: &str = "Examples:
 ///
 /// Every `--grid key=v1,v2,...` is an axis, with the keys of `--set`; all
 /// combinations are run on all cores. The folder gets `points.jsonl`, a line a
-/// finished point with everything measured, and at the end `sweep.csv`, a row
-/// for each guest in each run. Interrupted, the same command goes on where it
+/// finished point with everything measured, and at the end `sweep.csv` and
+/// `sweep.parquet`, a row for each guest in each run. Interrupted, the same command goes on where it
 /// was; with more values, it runs the new points alone.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
@@ -80,9 +81,16 @@ pub(crate) fn run(args: &Args, stop: &Arc<AtomicBool>) -> Result<()> {
         .iter()
         .filter_map(|p| store.get(&p.fingerprint))
         .collect();
-    let file = store.file("sweep.csv");
-    store::write_whole(&file, &csv::render(&keys, &done)?)?;
-    println!("{} points: {}", done.len(), file.display());
+    let table = rows::of(&keys, &done);
+    let (csv, parquet) = (store.file("sweep.csv"), store.file("sweep.parquet"));
+    store::write_whole(&csv, &table.csv()?)?;
+    store::write_whole(&parquet, &parquet::write(&table)?)?;
+    println!(
+        "{} points: {}, {}",
+        done.len(),
+        csv.display(),
+        parquet.display()
+    );
     Ok(())
 }
 

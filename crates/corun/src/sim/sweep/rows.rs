@@ -8,46 +8,70 @@ use anyhow::Result;
 use corun_lab::results::Spread;
 use std::collections::BTreeSet;
 
+/// What a column holds; any cell may be empty.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Bool,
+    Int,
+    Real,
+    Text,
+}
+
+/// A table: named columns, and rows of cells as text.
+#[derive(Debug, Default)]
+pub(crate) struct Rows {
+    pub(crate) columns: Vec<(String, Kind)>,
+    pub(crate) rows: Vec<Vec<String>>,
+}
+
 /// Columns that every sweep has, after the grid's keys.
-const FIXED: [&str; 14] = [
-    "repeat",
-    "seed",
-    "phase",
-    "scheduler",
-    "guest",
-    "solo",
-    "measured_s",
-    "units",
-    "rate_per_s",
-    "slowdown",
-    "cpu_s",
-    "cpu_share",
-    "events",
-    "trace_hash",
+const FIXED: [(&str, Kind); 14] = [
+    ("repeat", Kind::Int),
+    ("seed", Kind::Int),
+    ("phase", Kind::Text),
+    ("scheduler", Kind::Text),
+    ("guest", Kind::Text),
+    ("solo", Kind::Bool),
+    ("measured_s", Kind::Real),
+    ("units", Kind::Int),
+    ("rate_per_s", Kind::Real),
+    ("slowdown", Kind::Real),
+    ("cpu_s", Kind::Real),
+    ("cpu_share", Kind::Real),
+    ("events", Kind::Int),
+    ("trace_hash", Kind::Text),
 ];
 
-/// `points` as CSV; absent figures are empty.
-pub(crate) fn render(keys: &[String], points: &[&Point]) -> Result<Vec<u8>> {
+/// What is known of a distribution.
+const LATENCY: [(&str, Kind); 4] = [
+    ("count", Kind::Int),
+    ("mean_us", Kind::Real),
+    ("p50_us", Kind::Real),
+    ("p99_us", Kind::Real),
+];
+
+/// The table of `points`, which differ in `keys`.
+pub(crate) fn of(keys: &[String], points: &[&Point]) -> Rows {
     let guests = || {
         let runs = points.iter().flat_map(|p| &p.runs);
         runs.flat_map(|r| &r.guests)
     };
-    let latencies: BTreeSet<&str> = guests()
-        .flat_map(|g| g.latency.keys().map(String::as_str))
-        .collect();
-    let counters: BTreeSet<&str> = guests()
-        .flat_map(|g| g.counters.keys().map(String::as_str))
-        .collect();
-    let mut csv = csv::Writer::from_writer(Vec::new());
-    let mut header = vec!["point".to_owned()];
-    header.extend(keys.iter().cloned());
-    header.extend(FIXED.map(str::to_owned));
-    header.extend(PROFILE.map(|account| format!("share.{account}")));
+    let latencies: BTreeSet<&String> = guests().flat_map(|g| g.latency.keys()).collect();
+    let counters: BTreeSet<&String> = guests().flat_map(|g| g.counters.keys()).collect();
+    let mut table = Rows::default();
+    let columns = &mut table.columns;
+    let named = |(name, kind): (&str, Kind)| (name.to_owned(), kind);
+    columns.push(named(("point", Kind::Int)));
+    columns.extend(keys.iter().map(|key| {
+        let values: Vec<String> = points.iter().map(|p| value(p, key)).collect();
+        (key.clone(), kind_of(&values))
+    }));
+    columns.extend(FIXED.map(named));
+    columns.extend(PROFILE.map(|account| (format!("share.{account}"), Kind::Real)));
     for name in &latencies {
-        header.extend(["count", "mean_us", "p50_us", "p99_us"].map(|w| format!("{name}.{w}")));
+        columns.extend(LATENCY.map(|(what, kind)| (format!("{name}.{what}"), kind)));
     }
-    header.extend(counters.iter().map(|c| format!("count.{c}")));
-    csv.write_record(&header)?;
+    columns.extend(counters.iter().map(|c| (format!("count.{c}"), Kind::Int)));
     for (index, point) in points.iter().enumerate() {
         for run in &point.runs {
             for guest in &run.guests {
@@ -57,11 +81,34 @@ pub(crate) fn render(keys: &[String], points: &[&Point]) -> Result<Vec<u8>> {
                 row.extend(profile(guest));
                 row.extend(latencies.iter().flat_map(|name| latency(guest, name)));
                 row.extend(counters.iter().map(|c| cell(guest.counters.get(*c))));
-                csv.write_record(&row)?;
+                table.rows.push(row);
             }
         }
     }
-    Ok(csv.into_inner()?)
+    table
+}
+
+impl Rows {
+    /// As CSV.
+    pub(crate) fn csv(&self) -> Result<Vec<u8>> {
+        let mut csv = csv::Writer::from_writer(Vec::new());
+        csv.write_record(self.columns.iter().map(|(name, _)| name))?;
+        for row in &self.rows {
+            csv.write_record(row)?;
+        }
+        Ok(csv.into_inner()?)
+    }
+}
+
+/// The narrowest kind that takes all of `values`.
+fn kind_of(values: &[String]) -> Kind {
+    if values.iter().all(|v| v.parse::<i64>().is_ok()) {
+        Kind::Int
+    } else if values.iter().all(|v| v.parse::<f64>().is_ok()) {
+        Kind::Real
+    } else {
+        Kind::Text
+    }
 }
 
 fn value(point: &Point, key: &str) -> String {
@@ -160,8 +207,8 @@ mod tests {
             values: [("sim.kvm.spin_handler".to_owned(), "\"2011\"".to_owned())].into(),
             runs: vec![run(true, 20.0), run(false, 5.0)],
         };
-        let text = render(&["sim.kvm.spin_handler".to_owned()], &[&point]).expect("renders");
-        let text = String::from_utf8(text).expect("is text");
+        let table = of(&["sim.kvm.spin_handler".to_owned()], &[&point]);
+        let text = String::from_utf8(table.csv().expect("renders")).expect("is text");
         assert_eq!(
             text,
             "point,sim.kvm.spin_handler,repeat,seed,phase,scheduler,guest,solo,measured_s,units,\
