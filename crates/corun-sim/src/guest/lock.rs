@@ -45,14 +45,19 @@ impl Machine<'_> {
             let vm = self.vcpus[v].vm;
             self.stats[vm].record(self.locks[lock].stat, waited_ns);
         }
-        let hold_ns = match self.locks[lock].kind {
-            SpinlockKind::PvTicket => hold_ns + self.costs.pv_unlock_ns,
-            _ => hold_ns,
-        };
+        let hold_ns = hold_ns + self.unlock_cost_ns(v);
         let symbol = self.locks[lock].symbol;
         let thread = &mut self.threads[t];
         thread.phase = Phase::LockHold { lock };
         thread.seg = Seg::kernel(hold_ns, symbol);
+    }
+
+    /// What an unlock costs beyond a native one's.
+    pub(crate) fn unlock_cost_ns(&self, v: usize) -> u64 {
+        match self.vms[self.vcpus[v].vm].spinlock {
+            SpinlockKind::PvTicket => self.costs.pv_unlock_ns,
+            _ => 0,
+        }
     }
 
     /// A waiter that spins sees that `lock` is its own.

@@ -55,6 +55,10 @@ impl Machine<'_> {
                 let lock = family.first + thread.rng.below(family.count) as usize;
                 self.lock(v, t, lock, hold_ns);
             }
+            Instr::Uncontended(locks) => {
+                let ns = u64::from(locks) * self.unlock_cost_ns(v);
+                self.threads[t].seg = Seg::new(ns, Account::KernelLock, symbols::SPIN);
+            }
             Instr::Down { family, shared } => {
                 let family = self.sem_families[thread.base.sem_family + family as usize];
                 let sem = family.first + thread.rng.below(family.count) as usize;

@@ -54,7 +54,8 @@ impl Machine<'_> {
     fn leave_flags(&mut self) {
         let mut targets = std::mem::take(&mut self.targets);
         targets.retain(|to| {
-            let runs = self.runs(*to);
+            // The guest cannot see that the host uses the pCPU for itself.
+            let runs = matches!(self.vcpus[*to].place, Place::On(_));
             if !runs {
                 self.vcpus[*to].flush_on_entry = true;
             }

@@ -166,6 +166,7 @@ impl Parts {
         self.vms.push(Vm {
             first_vcpu,
             vcpus,
+            spinlock: spec.kernel.spinlock,
             tlb: spec.kernel.tlb,
             pv: spec.pv,
             tick_ns: spec.kernel.tick_ns,

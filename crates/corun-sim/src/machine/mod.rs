@@ -57,6 +57,9 @@ pub(crate) struct Machine<'a> {
     measured_from_ns: u64,
 }
 
+/// vCPUs begin to run within this time.
+const START_NS: u32 = 50_000_000;
+
 /// How many events pass between two checks of the invariants.
 const CHECK_EVERY: u64 = 64;
 
@@ -114,8 +117,9 @@ impl Machine<'_> {
             if self.vcpus[v].queue.is_empty() {
                 continue;
             }
-            // Boots do not end in the same nanosecond.
-            let offset = u64::from(self.vcpus[v].rng.below(1_000_000));
+            // Guests did not boot in step: turns of their vCPUs must not be
+            // aligned by the start.
+            let offset = u64::from(self.vcpus[v].rng.below(START_NS));
             self.send_interrupt(v, offset, state::irq::RESCHED);
         }
     }

@@ -349,6 +349,7 @@ pub(crate) const RING: usize = 64;
 pub(crate) struct Vm {
     pub(crate) first_vcpu: usize,
     pub(crate) vcpus: usize,
+    pub(crate) spinlock: SpinlockKind,
     pub(crate) tlb: TlbKind,
     pub(crate) pv: PvFeatures,
     pub(crate) tick_ns: u64,

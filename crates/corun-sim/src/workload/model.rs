@@ -178,6 +178,12 @@ pub enum Op {
         /// How long.
         hold: Dist,
     },
+    /// Takes spinlocks that nobody else wants, one after the other: native ones
+    /// cost nothing worth modelling, paravirtual ones may.
+    Uncontended {
+        /// How many.
+        locks: u32,
+    },
     /// Takes a sleeping lock.
     Down {
         /// Which.

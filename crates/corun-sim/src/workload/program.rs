@@ -17,6 +17,7 @@ pub(crate) enum Instr {
         family: u32,
         hold: Dist,
     },
+    Uncontended(u32),
     Down {
         family: u32,
         shared: bool,
@@ -129,6 +130,7 @@ impl Compiler<'_> {
                     },
                 )
             }
+            Op::Uncontended { locks } => Instr::Uncontended(*locks),
             Op::Down { sem, shared } => Instr::Down {
                 family: self.sem(sem)?,
                 shared: *shared,

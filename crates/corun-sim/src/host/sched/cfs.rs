@@ -250,11 +250,12 @@ impl Cfs {
             && entity.vruntime - self.vruntime(first) > due_ns.cast_signed()
     }
 
-    /// Debooster: the spinner `from` pays for the boost with its place.
-    fn debase(&mut self, host: &Host<'_>, cpu: CpuId, from: TaskId, to: TaskId, to_cpu: CpuId) {
+    /// Debooster: the spinner `from` pays for the boost with its place, just
+    /// behind `to`. More would add up: the two may spin for each other in turn.
+    fn debase(&mut self, cpu: CpuId, from: TaskId, to: TaskId, to_cpu: CpuId) {
         let shift =
             self.queues[cpu as usize].min_vruntime - self.queues[to_cpu as usize].min_vruntime;
-        let behind = self.vruntime(to) + shift + self.gran(host, to) + 1;
+        let behind = self.vruntime(to) + shift + 1;
         let entity = &mut self.entities[from as usize];
         entity.vruntime = entity.vruntime.max(behind);
         self.cfs_rq(to_cpu).forced = Some(to);
@@ -363,7 +364,7 @@ impl HostScheduler for Cfs {
         self.cfs_rq(to_cpu).next = Some(to);
         self.yield_any(host, cpu, from);
         if force {
-            self.debase(host, cpu, from, to, to_cpu);
+            self.debase(cpu, from, to, to_cpu);
         }
         if to_cpu != cpu {
             host.kick(to_cpu);
