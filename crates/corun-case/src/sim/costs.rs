@@ -44,8 +44,6 @@ pub struct Costs {
     /// Guest interrupt entry, acknowledge and return. 1,400 cycles, of which
     /// the EOI exit is part.
     pub guest_irq_ns: u64,
-    /// IPI and wake-up from HLT on bare hardware: 1,200 cycles.
-    pub hw_ipi_ns: u64,
     /// Choosing a task when the running one goes on.
     pub pick_ns: u64,
     /// Switch of vCPU threads on a pCPU: about 3 us with VMCS load, FPU and
@@ -118,7 +116,6 @@ impl Default for Costs {
             poll_return_ns: 500,
             inject_ns: 269,
             guest_irq_ns: 538,
-            hw_ipi_ns: 461,
             pick_ns: 200,
             switch_ns: 3_000,
             warmup_ns: 8_000,

@@ -118,7 +118,11 @@ const SLIPS: &[(&str, &str, &str)] = &[
         "sim.costs.switch_ns",
         "at most 10 s",
     ),
-    ("costs.noise_ns = 5", "sim.costs.noise_ns", "contradictory"),
+    (
+        "costs.noise_ns = 5_000_000",
+        "sim.costs.noise_ns",
+        "contradictory",
+    ),
     ("costs.exit_ns = -1", "sim.costs.exit_ns", "invalid value"),
     (
         "kvm.ple = true",
