@@ -14,18 +14,31 @@ const ABSENT: u32 = u32::MAX;
 /// Children a node: wide nodes make the heap shallow and are one cache line.
 const ARITY: usize = 4;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Entry {
-    at_ns: u64,
-    seq: u64,
-    slot: Slot,
-}
+/// Bits of a slot in an [`Entry`]; the rest of its half counts what was armed,
+/// enough for 2^40 events: days of running.
+const SLOT_BITS: u32 = 24;
+
+/// Time, order of arming and slot in one number: comparing it compares the time,
+/// then the order, and four of them fill a cache line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Entry(u128);
 
 impl Entry {
-    fn before(&self, other: &Self) -> bool {
-        (self.at_ns, self.seq) < (other.at_ns, other.seq)
+    fn new(at_ns: u64, seq: u64, slot: Slot) -> Self {
+        Self(u128::from(at_ns) << 64 | u128::from(seq << SLOT_BITS | u64::from(slot)))
+    }
+
+    fn at_ns(self) -> u64 {
+        (self.0 >> 64) as u64
+    }
+
+    fn slot(self) -> Slot {
+        (self.0 & ((1 << SLOT_BITS) - 1)) as Slot
     }
 }
+
+/// Before all others.
+const VACANT: Entry = Entry(0);
 
 /// The queue.
 #[derive(Debug)]
@@ -34,28 +47,36 @@ pub struct Timers {
     /// Place of a slot in `heap`, or `ABSENT`.
     place: Vec<u32>,
     seq: u64,
+    /// The root is what was taken last, as [`VACANT`]: the next event to be
+    /// armed, mostly the same entity's, takes its place.
+    hole: bool,
 }
 
 impl Timers {
     /// A queue for the slots 0 to `slots - 1`.
+    ///
+    /// # Panics
+    ///
+    /// For more than 2^24 slots.
     pub fn new(slots: usize) -> Self {
+        assert!(slots <= 1 << SLOT_BITS, "{slots} timer slots");
         Self {
             heap: Vec::with_capacity(slots),
             place: vec![ABSENT; slots],
             seq: 0,
+            hole: false,
         }
     }
 
     /// Fires `slot` at `at_ns`, instead of when it was to fire.
     pub fn arm(&mut self, slot: Slot, at_ns: u64) {
         self.seq += 1;
-        let entry = Entry {
-            at_ns,
-            seq: self.seq,
-            slot,
-        };
+        let entry = Entry::new(at_ns, self.seq, slot);
         let place = self.place[slot as usize];
-        if place == ABSENT {
+        if place == ABSENT && self.hole {
+            self.hole = false;
+            self.sink(0, entry);
+        } else if place == ABSENT {
             self.heap.push(entry);
             self.rise(self.heap.len() - 1, entry);
         } else {
@@ -74,21 +95,36 @@ impl Timers {
     /// When `slot` fires, if it is armed.
     pub fn due_ns(&self, slot: Slot) -> Option<u64> {
         let place = self.place[slot as usize];
-        (place != ABSENT).then(|| self.heap[place as usize].at_ns)
+        (place != ABSENT).then(|| self.heap[place as usize].at_ns())
     }
 
     /// Takes the next event that is due up to `limit_ns`.
     pub fn pop(&mut self, limit_ns: u64) -> Option<(u64, Slot)> {
+        if self.hole {
+            self.fill();
+        }
         let first = *self.heap.first()?;
-        if first.at_ns > limit_ns {
+        if first.at_ns() > limit_ns {
             return None;
         }
-        self.remove(0);
-        Some((first.at_ns, first.slot))
+        self.place[first.slot() as usize] = ABSENT;
+        self.heap[0] = VACANT;
+        self.hole = true;
+        Some((first.at_ns(), first.slot()))
+    }
+
+    /// Closes the hole with the last entry.
+    fn fill(&mut self) {
+        self.hole = false;
+        if let Some(last) = self.heap.pop()
+            && !self.heap.is_empty()
+        {
+            self.sink(0, last);
+        }
     }
 
     fn remove(&mut self, place: usize) {
-        self.place[self.heap[place].slot as usize] = ABSENT;
+        self.place[self.heap[place].slot() as usize] = ABSENT;
         if let Some(last) = self.heap.pop()
             && place < self.heap.len()
         {
@@ -98,7 +134,7 @@ impl Timers {
 
     /// Puts `entry` at `place` or where it belongs above or below.
     fn settle(&mut self, place: usize, entry: Entry) {
-        if place > 0 && entry.before(&self.heap[(place - 1) / ARITY]) {
+        if place > 0 && entry < self.heap[(place - 1) / ARITY] {
             self.rise(place, entry);
         } else {
             self.sink(place, entry);
@@ -108,7 +144,7 @@ impl Timers {
     fn rise(&mut self, mut place: usize, entry: Entry) {
         while place > 0 {
             let parent = (place - 1) / ARITY;
-            if !entry.before(&self.heap[parent]) {
+            if entry >= self.heap[parent] {
                 break;
             }
             self.put(place, self.heap[parent]);
@@ -126,11 +162,11 @@ impl Timers {
             let end = (first + ARITY).min(self.heap.len());
             let mut least = first;
             for child in first + 1..end {
-                if self.heap[child].before(&self.heap[least]) {
+                if self.heap[child] < self.heap[least] {
                     least = child;
                 }
             }
-            if !self.heap[least].before(&entry) {
+            if self.heap[least] >= entry {
                 break;
             }
             self.put(place, self.heap[least]);
@@ -141,7 +177,7 @@ impl Timers {
 
     fn put(&mut self, place: usize, entry: Entry) {
         self.heap[place] = entry;
-        self.place[entry.slot as usize] = u32::try_from(place).unwrap_or(ABSENT);
+        self.place[entry.slot() as usize] = u32::try_from(place).unwrap_or(ABSENT);
     }
 }
 
