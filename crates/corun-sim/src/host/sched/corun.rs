@@ -43,6 +43,8 @@ pub struct Corun {
     /// One queue for each VM, by vtime, in order of arrival for equal ones.
     queues: Vec<Vec<TaskId>>,
     cpus: Vec<Cpu>,
+    /// How many of them have a `curr`.
+    running: usize,
     vtime_now_ns: u64,
     /// VMs that the current `take_best` found nothing in.
     tried: Vec<bool>,
@@ -70,6 +72,7 @@ impl Corun {
             enabled: vec![false; nr_tasks],
             queues: (0..nr_vms).map(|_| queue()).collect(),
             cpus: vec![Cpu::default(); nr_cpus],
+            running: 0,
             vtime_now_ns: 0,
             tried: vec![false; nr_vms],
         }
@@ -77,6 +80,11 @@ impl Corun {
 
     fn cpu(&mut self, cpu: CpuId) -> &mut Cpu {
         &mut self.cpus[cpu as usize]
+    }
+
+    fn set_curr(&mut self, cpu: CpuId, task: Option<TaskId>) {
+        let had = std::mem::replace(&mut self.cpu(cpu).curr, task);
+        self.running = self.running + usize::from(task.is_some()) - usize::from(had.is_some());
     }
 
     fn party(&self, vm: usize, task: TaskId) -> Party<'_> {
@@ -104,6 +112,9 @@ impl Corun {
 
     /// An idle pCPU for `task`: where it was, one of the same cache, any.
     fn pick_idle(&self, host: &Host<'_>, task: TaskId) -> Option<CpuId> {
+        if self.running == self.cpus.len() {
+            return None;
+        }
         let prev = host.tasks[task as usize].cpu;
         let llc = host.cpus[prev as usize].llc;
         let idle = |&cpu: &CpuId| {
@@ -281,12 +292,12 @@ impl HostScheduler for Corun {
         let c = self.cpu(cpu);
         c.kick_pending = false;
         let Some((next, slice_ns)) = self.dispatch(host, cpu, prev) else {
-            self.cpu(cpu).curr = None;
+            self.set_curr(cpu, None);
             host.set_timer(cpu, u64::MAX);
             return None;
         };
+        self.set_curr(cpu, Some(next));
         let c = self.cpu(cpu);
-        c.curr = Some(next);
         c.slice_end_ns = host.now_ns + slice_ns;
         host.set_timer(cpu, host.now_ns + slice_ns.max(1));
         if Some(next) != prev {
@@ -308,7 +319,7 @@ impl HostScheduler for Corun {
     }
 
     fn block(&mut self, _host: &mut Host<'_>, cpu: CpuId, _task: TaskId) {
-        self.cpu(cpu).curr = None;
+        self.set_curr(cpu, None);
     }
 
     fn timer(&mut self, host: &mut Host<'_>, cpu: CpuId, _task: TaskId) -> bool {

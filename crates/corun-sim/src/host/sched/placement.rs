@@ -136,5 +136,6 @@ impl Runqueues {
 /// All pCPUs, from `first` on and around.
 pub(super) fn around(first: CpuId, nr: usize) -> impl Iterator<Item = CpuId> {
     let nr = CpuId::try_from(nr).unwrap_or(CpuId::MAX);
-    (0..nr).map(move |i| (first % nr + i) % nr)
+    let first = first % nr.max(1);
+    (first..nr).chain(0..first)
 }
