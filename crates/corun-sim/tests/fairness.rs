@@ -155,13 +155,16 @@ proptest! {
     }
 }
 
-/// How far any guest is from its share, as CPU time.
+/// How far any guest is from its share, as CPU time, once all are up: nothing is
+/// owed for the time before.
 struct Lag {
     places: Places,
     weights: Vec<u64>,
     /// CPU time of each guest, up to the last event.
     used_ns: Vec<u64>,
     last_ns: u64,
+    /// All guests are up.
+    from_ns: u64,
     worst_ns: u64,
 }
 
@@ -172,6 +175,7 @@ impl Lag {
             weights: scenario.vms.iter().map(|vm| vm.weight.into()).collect(),
             used_ns: vec![0; scenario.vms.len()],
             last_ns: 0,
+            from_ns: scenario.warmup_ns,
             worst_ns: 0,
         }
     }
@@ -181,6 +185,10 @@ impl Sink for Lag {
     fn take(&mut self, event: &Event) {
         let passed_ns = event.at_ns - self.last_ns;
         self.last_ns = event.at_ns;
+        if event.at_ns < self.from_ns {
+            self.places.follow(event);
+            return;
+        }
         for (v, place) in self.places.vcpus.iter().enumerate() {
             if let Place::On(_) = place {
                 let vm = self.places.first.partition_point(|&first| first <= v) - 1;
