@@ -10,6 +10,7 @@ mod run;
 mod summary;
 mod sweep;
 mod table;
+mod trace;
 
 use anyhow::Result;
 use clap::Subcommand;
@@ -23,6 +24,7 @@ pub(crate) enum Command {
     Run(run::Args),
     Sweep(sweep::Args),
     Repro(repro::Args),
+    Trace(trace::Args),
     Models(models::Args),
 }
 
@@ -31,6 +33,7 @@ pub(crate) fn dispatch(command: &Command, stop: &Arc<AtomicBool>) -> Result<Exit
         Command::Run(args) => run::run(args, stop),
         Command::Sweep(args) => sweep::run(args, stop),
         Command::Repro(args) => return repro::run(args, stop),
+        Command::Trace(args) => trace::run(args),
         Command::Models(args) => models::run(args),
     }
     .map(|()| ExitCode::SUCCESS)

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Recordings as JSON lines: a header, then an event a line.
+
+use crate::Event;
+use serde::{Deserialize, Serialize};
+use std::io::{BufRead, Write};
+
+/// Version of the format.
+const VERSION: u32 = 1;
+
+/// The first line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Header {
+    /// Version of the format; readers refuse others.
+    pub corun_events: u32,
+    /// What recorded it: "sim" or "host".
+    pub source: String,
+    /// What was recorded, for people.
+    pub title: String,
+    /// pCPUs of the host.
+    pub pcpus: u32,
+    /// VMs, by number.
+    pub vms: Vec<Vm>,
+}
+
+/// A VM of the header.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Vm {
+    /// Its name.
+    pub name: String,
+    /// Its vCPUs.
+    pub vcpus: u32,
+}
+
+impl Header {
+    /// A header of this version.
+    pub fn new(source: &str, title: &str, pcpus: u32, vms: Vec<Vm>) -> Self {
+        Self {
+            corun_events: VERSION,
+            source: source.to_owned(),
+            title: title.to_owned(),
+            pcpus,
+            vms,
+        }
+    }
+}
+
+/// Writes a recording.
+#[derive(Debug)]
+pub struct Writer<W> {
+    out: W,
+}
+
+impl<W: Write> Writer<W> {
+    /// Begins a recording. Wants a buffered `out`.
+    pub fn new(mut out: W, header: &Header) -> std::io::Result<Self> {
+        serde_json::to_writer(&mut out, header)?;
+        out.write_all(b"\n")?;
+        Ok(Self { out })
+    }
+
+    /// Adds an event.
+    pub fn put(&mut self, event: &Event) -> std::io::Result<()> {
+        serde_json::to_writer(&mut self.out, event)?;
+        self.out.write_all(b"\n")
+    }
+
+    /// Ends the recording.
+    pub fn finish(mut self) -> std::io::Result<W> {
+        self.out.flush()?;
+        Ok(self.out)
+    }
+}
+
+/// Why a recording cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The file.
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+    /// A line.
+    #[error("line {line}: {error}")]
+    Line {
+        /// Which, from 1.
+        line: usize,
+        /// What is wrong with it.
+        error: serde_json::Error,
+    },
+    /// Another version.
+    #[error("version {0}: expected {VERSION}; it was recorded by another corun")]
+    Version(u32),
+    /// Nothing in it.
+    #[error("empty: expected a header line")]
+    Empty,
+}
+
+/// Reads a recording.
+#[derive(Debug)]
+pub struct Reader<R> {
+    input: R,
+    line: usize,
+    text: String,
+    /// Its header.
+    pub header: Header,
+}
+
+impl<R: BufRead> Reader<R> {
+    /// Reads the header.
+    pub fn new(mut input: R) -> Result<Self, ReadError> {
+        let mut text = String::new();
+        if input.read_line(&mut text)? == 0 {
+            return Err(ReadError::Empty);
+        }
+        let header: Header =
+            serde_json::from_str(&text).map_err(|error| ReadError::Line { line: 1, error })?;
+        if header.corun_events != VERSION {
+            return Err(ReadError::Version(header.corun_events));
+        }
+        Ok(Self {
+            input,
+            line: 1,
+            text,
+            header,
+        })
+    }
+
+    fn read(&mut self) -> Result<Option<Event>, ReadError> {
+        self.text.clear();
+        if self.input.read_line(&mut self.text)? == 0 {
+            return Ok(None);
+        }
+        self.line += 1;
+        let line = self.line;
+        serde_json::from_str(&self.text)
+            .map(Some)
+            .map_err(|error| ReadError::Line { line, error })
+    }
+}
+
+impl<R: BufRead> Iterator for Reader<R> {
+    type Item = Result<Event, ReadError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.read().transpose()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Kind, NO_PCPU};
+
+    fn recording() -> Vec<u8> {
+        let vm = Vm {
+            name: "a".to_owned(),
+            vcpus: 2,
+        };
+        let header = Header::new("sim", "test", 4, vec![vm]);
+        let mut writer = Writer::new(Vec::new(), &header).expect("header");
+        for vcpu in 0..2 {
+            let event = Event {
+                at_ns: 5,
+                kind: Kind::Wake,
+                pcpu: NO_PCPU,
+                vm: 0,
+                vcpu,
+                arg: 7,
+            };
+            writer.put(&event).expect("event");
+        }
+        writer.finish().expect("end")
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let bytes = recording();
+        let reader = Reader::new(bytes.as_slice()).expect("reads");
+        assert_eq!(reader.header.vms[0].vcpus, 2);
+        let events: Result<Vec<Event>, _> = reader.collect();
+        let events = events.expect("reads");
+        assert_eq!(events.len(), 2);
+        assert_eq!((events[1].vcpu, events[1].kind), (1, Kind::Wake));
+    }
+
+    #[test]
+    fn wrong_files_are_told_apart() {
+        let error = |bytes: &[u8]| Reader::new(bytes).expect_err("wrong").to_string();
+        assert!(error(b"").contains("expected a header"));
+        assert!(error(b"{}\n").contains("line 1"));
+        let text = String::from_utf8(recording()).expect("text");
+        let old = text.replace("\"corun_events\":1", "\"corun_events\":0");
+        assert!(error(old.as_bytes()).contains("version 0"));
+        let torn = &text.as_bytes()[..text.len() - 5];
+        let mut reader = Reader::new(torn).expect("header");
+        assert!(reader.next().is_some_and(|e| e.is_ok()));
+        let last = reader.next().and_then(Result::err).map(|e| e.to_string());
+        assert!(last.is_some_and(|e| e.contains("line 3")));
+    }
+}
