@@ -4,6 +4,10 @@
 //! Hardware < host scheduler < KVM < guest kernel < workload; each layer is a
 //! module with a narrow interface, and corun's scheduler is the same C policy
 //! that the BPF build runs.
+#![allow(
+    clippy::cast_possible_truncation,
+    reason = "numbers of entities are u32 in scenarios, and indices of them here; times are bounded by a run's length"
+)]
 
 pub mod batch;
 pub mod engine;

@@ -68,9 +68,9 @@ fn neg_ln(u: u32) -> u64 {
     let index = (mantissa >> 26) as usize;
     let rest = mantissa & ((1 << 26) - 1);
     let (low, high) = (u64::from(LOG2[index]), u64::from(LOG2[index + 1]));
-    let fraction = low + ((high - low) * rest >> 26);
+    let fraction = low + (((high - low) * rest) >> 26);
     let log2 = (u64::from(31 - lead) << POINT) + fraction;
-    ((32u64 << POINT) - log2) * LN2 >> POINT
+    (((32u64 << POINT) - log2) * LN2) >> POINT
 }
 
 fn exponential(mean_ns: u64, rng: &mut Rng) -> u64 {
@@ -85,7 +85,7 @@ impl Dist {
             Self::Fixed(ns) => ns,
             Self::Exp(mean) => exponential(mean, rng),
             Self::Uniform(low, high) => {
-                low + (u128::from(high - low) * u128::from(rng.bits()) >> 32) as u64
+                low + ((u128::from(high - low) * u128::from(rng.bits())) >> 32) as u64
             }
             Self::Heavy(mean) if rng.chance_pm(100) => exponential(mean * 11 / 2, rng),
             Self::Heavy(mean) => exponential(mean / 2, rng),

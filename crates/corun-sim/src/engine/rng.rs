@@ -25,7 +25,7 @@ pub struct Rng(Pcg32);
 impl Rng {
     /// The stream of entity `index` of `kind`, for `seed`.
     pub fn new(seed: u64, kind: Stream, index: usize) -> Self {
-        let stream = (kind as u64) << 32 | index as u64;
+        let stream = ((kind as u64) << 32) | index as u64;
         Self(Pcg32::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15), stream))
     }
 
@@ -37,7 +37,7 @@ impl Rng {
     /// A number from 0 to `n - 1`; 0 for `n` 0. By multiplication: the bias
     /// (`n` / 2^32) is far below anything measured here.
     pub fn below(&mut self, n: u32) -> u32 {
-        u32::try_from(u64::from(self.bits()) * u64::from(n) >> 32).unwrap_or(0)
+        u32::try_from((u64::from(self.bits()) * u64::from(n)) >> 32).unwrap_or(0)
     }
 
     /// True in `pm` of 1000 cases.

@@ -91,8 +91,8 @@ impl Machine<'_> {
             .filter(|from| self.vcpus[*from].thread.is_some() || self.vcpus[*from].queue.len() > 1)
             .find_map(|from| {
                 let queue = self.vcpus[from].queue.iter().copied();
-                let free = queue.filter(|t| !self.threads[*t].pinned);
-                free.last().map(|t| (from, t))
+                let mut free = queue.rev().filter(|t| !self.threads[*t].pinned);
+                free.next().map(|t| (from, t))
             })
     }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! TLB shootdowns: by IPI (`flush_tlb_others`, `smp_call_function_many`), by
-//! kvmtlb (seed 001, figures 9 and 10), by Shoot4U (seed 000, section 4).
+//! kvmtlb (seed 001, figures 9 and 10), by `Shoot4U` (seed 000, section 4).
 
 use crate::machine::Machine;
 use crate::machine::state::{FOREVER, Mode, Phase, Place, Seg, irq};
@@ -144,7 +144,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Shoot4U: the hypervisor invalidates; running targets take a host IPI,
+    /// `Shoot4U`: the hypervisor invalidates; running targets take a host IPI,
     /// the others flush when they enter. The caller waits for the former.
     fn hypervisor_flushes(&mut self, v: usize, t: usize) {
         let targets = std::mem::take(&mut self.targets);

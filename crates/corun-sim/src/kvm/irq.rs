@@ -75,9 +75,8 @@ impl Machine<'_> {
 
     fn interrupt_on(&mut self, p: usize, v: usize, kinds: u32) {
         match self.pcpus[p].mode {
-            Mode::Idle | Mode::Host => {}
             Mode::Poll if self.wakeable(v) => self.poll_succeeds(p, v),
-            Mode::Poll => {}
+            Mode::Idle | Mode::Host | Mode::Poll => {}
             Mode::Guest => {
                 self.elapse(p);
                 if kinds & irq::GUEST == 0 || !self.takes_interrupts(v) {

@@ -260,7 +260,7 @@ impl Parts {
             let code = self.codes.len();
             self.codes.push(compile(model, role, &mut self.symbols)?);
             let count = threads_of(role, parallel);
-            self.set_parties(model, role, base, count);
+            self.set_parties(model, base, count);
             for number in 0..count as usize {
                 self.add_thread(scenario, role, (work, code, number), base, mm);
             }
@@ -358,17 +358,13 @@ impl Parts {
     }
 
     /// All threads of `role` meet at the barriers that it uses.
-    fn set_parties(&mut self, model: &Model, role: &Role, base: Base, count: u32) {
+    fn set_parties(&mut self, model: &Model, base: Base, count: u32) {
         let code = &self.codes[self.codes.len() - 1];
         for (i, _) in model.barriers.iter().enumerate() {
-            let used = code
-                .iter()
-                .any(|instr| *instr == Instr::Barrier { barrier: i as u32 });
-            if used {
+            if code.contains(&Instr::Barrier { barrier: i as u32 }) {
                 self.barriers[base.barrier + i].parties += count;
             }
         }
-        debug_assert!(!role.ops.is_empty());
     }
 
     fn add_thread(

@@ -109,7 +109,7 @@ impl Slots {
             Event::Thread(index - self.first_thread())
         } else {
             let index = index - self.first_flow();
-            if index % PER_FLOW == 0 {
+            if index.is_multiple_of(PER_FLOW) {
                 Event::Batch(index / PER_FLOW)
             } else {
                 Event::Ack(index / PER_FLOW)

@@ -117,6 +117,10 @@ pub(crate) enum Place {
 
 /// A vCPU.
 #[derive(Debug)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "independent facts of a vCPU, as in struct kvm_vcpu"
+)]
 pub(crate) struct Vcpu {
     pub(crate) vm: usize,
     /// Number within its VM.
