@@ -10,6 +10,7 @@ use corun_sim::repro::{
     CellReport, ClaimReport, Interval, Library, Plan, Report, Score, Summary, Table as Published,
     TableReport,
 };
+use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -151,7 +152,7 @@ fn line(s: &Summary) -> String {
         score(s.others_predicted),
     );
     if s.missing > 0 {
-        text += &format!("; {} without a simulated value", s.missing);
+        let _ = write!(text, "; {} without a simulated value", s.missing);
     }
     text
 }
