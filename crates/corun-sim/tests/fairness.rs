@@ -121,15 +121,22 @@ impl Sink for Conservation {
 /// How long a pCPU may be idle beside a vCPU that it could run.
 fn limit_ns(scenario: &Scenario) -> Option<u64> {
     let settings = &scenario.scheduler.settings;
+    // At most all vCPUs but one.
+    let vcpus: u64 = scenario.vms.iter().map(|vm| u64::from(vm.vcpus)).sum();
+    let waiters = (vcpus - 1).max(1);
     // From the kick of an idle pCPU until it picks.
     let wake_ns = scenario.costs.wake_idle_ns;
     Some(match scenario.scheduler.kind {
+        // A gap: who is queued kicks one idle pCPU, and a pinned vCPU that wakes
+        // before that picks may be taken instead; no other pCPU is kicked then.
+        SchedulerKind::Corun if scenario.vms.iter().any(|vm| vm.kernel.pinned) => return None,
         // Whoever is queued kicks an idle pCPU at once.
         SchedulerKind::Corun => wake_ns,
-        // Where somebody waits, a tick offers him to an idle pCPU.
-        SchedulerKind::Cfs => settings.cfs.tick_ns + wake_ns,
-        SchedulerKind::Eevdf | SchedulerKind::Kernel => settings.eevdf.tick_ns + wake_ns,
-        SchedulerKind::Credit => 10_000_000 + wake_ns,
+        // Where somebody waits, each tick has an idle pCPU take one: the last of
+        // them waits as many ticks.
+        SchedulerKind::Cfs => waiters * settings.cfs.tick_ns + wake_ns,
+        SchedulerKind::Eevdf | SchedulerKind::Kernel => waiters * settings.eevdf.tick_ns + wake_ns,
+        SchedulerKind::Credit => waiters * 10_000_000 + wake_ns,
         // Gangs leave pCPUs idle: that is their price.
         SchedulerKind::Cosched => return None,
     })
