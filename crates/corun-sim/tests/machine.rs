@@ -42,7 +42,7 @@ fn every_model_runs_under_every_scheduler() {
             let scenario = Build::new(4, kind)
                 .vm("a", 4, &name)
                 .vm("b", 4, "cpu")
-                .seconds(0.3)
+                .seconds(1.5)
                 .scenario();
             let outcome = run(&scenario).unwrap_or_else(|e| panic!("{name} {kind:?}: {e}"));
             let units = outcome.vm("a").expect("guest").units[0];
