@@ -15,6 +15,7 @@ mod guest;
 pub mod host;
 mod kvm;
 mod machine;
+pub mod machines;
 pub mod outcome;
 pub mod repro;
 pub mod scenario;

@@ -64,6 +64,7 @@ fn check_costs(case: &Case) -> Result<(), Problem> {
         ("cpu_mhz", c.cpu_mhz, 100, 10_000),
         ("smt_speed_pm", c.smt_speed_pm, 1, 1000),
         ("spin_round_cycles", c.spin_round_cycles, 1, 1_000_000),
+        ("idle_timer_writes", c.idle_timer_writes, 0, 16),
     ];
     for (key, value, min, max) in named {
         ensure!(
@@ -88,7 +89,7 @@ fn check_costs(case: &Case) -> Result<(), Problem> {
         let value = value.as_integer().unwrap_or(i64::MAX);
         let long = value > LONGEST_NS.cast_signed();
         ensure!(
-            key.ends_with("_ns") || value > 0,
+            key.ends_with("_ns") || key == "idle_timer_writes" || value > 0,
             ["sim", "costs", key.as_str()],
             "0: expected at least 1"
         );

@@ -86,6 +86,10 @@ pub struct Costs {
     pub futex_ns: u64,
     /// Guest idle entry or exit, without its timer writes.
     pub guest_idle_ns: u64,
+    /// Writes to the APIC's timer on the way into the guest's idle loop, and as
+    /// many on the way out: 2 where NOHZ stops the tick, 0 where the idle governor
+    /// expects a short sleep and leaves it alone.
+    pub idle_timer_writes: u64,
     /// Guest tick handler, without its timer write.
     pub guest_tick_ns: u64,
     /// Network receive: softirq work for one batch of packets.
@@ -134,6 +138,7 @@ impl Default for Costs {
             guest_wake_ns: 800,
             futex_ns: 700,
             guest_idle_ns: 500,
+            idle_timer_writes: 2,
             guest_tick_ns: 1_500,
             net_rx_ns: 4_000,
             noise_every_ns: 4_000_000,

@@ -14,6 +14,9 @@ pub struct GuestKernel {
     /// How it flushes remote TLBs; absent: as Linux does by `pv.tlb_flush`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tlb: Option<TlbKind>,
+    /// Idle vCPUs need no shootdown: they flush when they leave the idle loop
+    /// (Linux 4.20 and later, `tlb_is_not_lazy`; not where page tables are freed).
+    pub lazy_tlb: bool,
     /// vCPU n runs on pCPU n (modulo the number of pCPUs) alone.
     pub pinned: bool,
     /// Tick of the guest kernel. Nanoseconds; 4 ms is HZ=250.
@@ -28,6 +31,7 @@ impl Default for GuestKernel {
         Self {
             spinlock: None,
             tlb: None,
+            lazy_tlb: false,
             pinned: false,
             tick_ns: 4_000_000,
             beside: None,
@@ -54,6 +58,7 @@ impl GuestKernel {
         SimGuest {
             spinlock: self.spinlock.unwrap_or(spinlock),
             tlb: self.tlb.unwrap_or(tlb),
+            lazy_tlb: self.lazy_tlb,
             pinned: self.pinned,
             tick_ns: self.tick_ns,
             beside: self.beside.clone(),
@@ -68,6 +73,9 @@ pub struct SimGuest {
     pub spinlock: SpinlockKind,
     /// How it flushes remote TLBs.
     pub tlb: TlbKind,
+    /// Idle vCPUs need no shootdown: they flush when they leave the idle loop
+    /// (Linux 4.20 and later, `tlb_is_not_lazy`; not where page tables are freed).
+    pub lazy_tlb: bool,
     /// vCPU n runs on pCPU n (modulo the number of pCPUs) alone.
     pub pinned: bool,
     /// Tick of the guest kernel. Nanoseconds; 4 ms is HZ=250.
@@ -81,6 +89,7 @@ impl Default for SimGuest {
         Self {
             spinlock: SpinlockKind::Queued,
             tlb: TlbKind::Ipi,
+            lazy_tlb: false,
             pinned: false,
             tick_ns: 4_000_000,
             beside: None,

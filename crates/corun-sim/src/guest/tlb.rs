@@ -44,7 +44,8 @@ impl Machine<'_> {
         let vm = &self.vms[self.vcpus[v].vm];
         self.targets.clear();
         for to in vm.first_vcpu..vm.first_vcpu + vm.vcpus {
-            if to != v && self.vcpus[to].mm == mm {
+            let lazy = vm.lazy_tlb && self.vcpus[to].thread.is_none();
+            if to != v && self.vcpus[to].mm == mm && !lazy {
                 self.targets.push(to);
             }
         }

@@ -76,10 +76,10 @@ impl Machine<'_> {
         self.note(Kind::Exit, v, reason as u64);
     }
 
-    /// Two writes to the APIC's timer: what NOHZ does on the way into the idle
-    /// loop and out of it (`hrtimer_cancel`, `hrtimer_start`).
+    /// Writes to the APIC's timer: what NOHZ does on the way into the idle loop and
+    /// out of it (`hrtimer_cancel`, `hrtimer_start`).
     pub(crate) fn owe_timer_writes(&mut self, v: usize) {
-        for _ in 0..2 {
+        for _ in 0..self.costs.idle_timer_writes {
             self.owe_exit(v, exit::TIMER_MSR, self.costs.timer_msr_ns);
         }
     }

@@ -168,6 +168,7 @@ impl Parts {
             vcpus,
             spinlock: spec.kernel.spinlock,
             tlb: spec.kernel.tlb,
+            lazy_tlb: spec.kernel.lazy_tlb,
             pv: spec.pv,
             tick_ns: spec.kernel.tick_ns,
             queued: 0,

@@ -355,6 +355,8 @@ pub(crate) struct Vm {
     pub(crate) vcpus: usize,
     pub(crate) spinlock: SpinlockKind,
     pub(crate) tlb: TlbKind,
+    /// Idle vCPUs need no shootdown.
+    pub(crate) lazy_tlb: bool,
     pub(crate) pv: PvFeatures,
     pub(crate) tick_ns: u64,
     /// Threads queued on any vCPU; 0 saves a search.

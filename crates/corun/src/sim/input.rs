@@ -6,6 +6,7 @@ use crate::lab::cases;
 use anyhow::{Context, Result};
 use corun_case::{Case, Override, Target, parse_for};
 use corun_sim::batch::Models;
+use corun_sim::machines::Machine;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -21,6 +22,12 @@ pub(crate) struct CaseArgs {
     /// exiting: `sim.kvm.ple=false`.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<Override>,
+    /// What things cost, and what time scale "auto" is: a machine that comes with
+    /// corun ("default", "lab": the emulated host of `corun lab`), or a file
+    ///
+    /// Keys that the case sets itself, and `--set`, go before.
+    #[arg(long, value_name = "NAME|FILE")]
+    machine: Option<String>,
     /// Repeats, each with a seed of its own, instead of the case's
     #[arg(long, value_name = "N")]
     repeats: Option<u32>,
@@ -42,8 +49,12 @@ pub(crate) struct CaseArgs {
 pub(crate) struct Input {
     pub(crate) file: PathBuf,
     pub(crate) text: String,
+    /// The machine that the case runs on, if it was named.
+    pub(crate) machine: Option<String>,
     /// All changes to the text, in their order.
     pub(crate) sets: Vec<Override>,
+    /// How many of them, the first ones, are the machine's.
+    pub(crate) by_machine: usize,
     pub(crate) models: Models,
     pub(crate) threads: usize,
 }
@@ -51,7 +62,13 @@ pub(crate) struct Input {
 impl CaseArgs {
     pub(crate) fn read(&self) -> Result<Input> {
         let (file, text) = cases::find(&self.case)?;
-        let mut sets = self.sets.clone();
+        let machine = self.machine.as_deref().map(Machine::find).transpose()?;
+        let mut sets = match &machine {
+            Some(machine) => machine.overrides(&text)?,
+            None => Vec::new(),
+        };
+        let by_machine = sets.len();
+        sets.extend(self.sets.iter().cloned());
         let mut also = |set: String| -> Result<()> {
             sets.push(set.parse()?);
             Ok(())
@@ -68,7 +85,9 @@ impl CaseArgs {
         Ok(Input {
             file,
             text,
+            machine: machine.map(|m| m.name),
             sets,
+            by_machine,
             models: load_models(self.models.as_ref())?,
             threads: self
                 .threads

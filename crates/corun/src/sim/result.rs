@@ -28,7 +28,13 @@ pub(crate) struct SimResult {
     pub(crate) case_text: String,
     /// SHA-256 of it, hexadecimal.
     pub(crate) case_sha256: String,
-    /// Changes from the command line, in their order.
+    /// The machine that the case was run on, if one was named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) machine: Option<String>,
+    /// How many of `set`, the first ones, are the machine's.
+    #[serde(skip)]
+    pub(crate) by_machine: usize,
+    /// Changes by the machine and from the command line, in their order.
     pub(crate) set: Vec<String>,
     /// SHA-256 of each model, hexadecimal.
     pub(crate) models: BTreeMap<String, String>,
@@ -107,6 +113,8 @@ impl SimResult {
             case: case.clone(),
             case_text: input.text.clone(),
             case_sha256: sha256(&input.text),
+            machine: input.machine.clone(),
+            by_machine: input.by_machine,
             set: input.sets.iter().map(ToString::to_string).collect(),
             models: models_sha256(input),
             summary: summary::of(case, jobs, outcomes),

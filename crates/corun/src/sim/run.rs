@@ -14,6 +14,7 @@ use std::sync::atomic::AtomicBool;
 const EXAMPLES: &str = "Examples:
   corun sim run demo
   corun sim run demo --profile --latency
+  corun sim run demo --machine lab
   corun sim run demo --set host.pcpus=16 --set 'guest[0].vcpus=16' --set 'guest[1].vcpus=16'";
 
 /// Run a case in the simulator, print its tables
@@ -24,7 +25,8 @@ const EXAMPLES: &str = "Examples:
 /// scheduler, and alone under the first one where the phase says `solo`. The
 /// same seed gives the same run on every machine; repeat n has seed + n.
 ///
-/// Time in the simulator is the hardware's, so `time_scale = "auto"` is 1.
+/// Time in the simulator is the hardware's, so `time_scale = "auto"` is 1, unless
+/// `--machine` says otherwise.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {

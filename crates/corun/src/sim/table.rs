@@ -58,7 +58,11 @@ fn header(r: &SimResult) -> String {
             g.name, g.vcpus, g.weight
         );
     }
-    for set in &r.set {
+    if let Some(machine) = &r.machine {
+        let factor = case.time_scale;
+        let _ = writeln!(text, "  machine {machine}, time scale {factor}");
+    }
+    for set in r.set.iter().skip(r.by_machine) {
         let _ = writeln!(text, "  set {set}");
     }
     text
