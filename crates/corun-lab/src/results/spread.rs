@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! A median and its spread.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Median, smallest and largest of some values.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
     /// Median; of an even number of values, the mean of the middle two.
     pub median: f64,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! `corun sim`: cases in the simulator.
 
+mod check;
 mod input;
 mod models;
 mod progress;
@@ -25,6 +26,7 @@ pub(crate) enum Command {
     Sweep(sweep::Args),
     Repro(repro::Args),
     Trace(trace::Args),
+    Check(check::Args),
     Models(models::Args),
 }
 
@@ -34,6 +36,7 @@ pub(crate) fn dispatch(command: &Command, stop: &Arc<AtomicBool>) -> Result<Exit
         Command::Sweep(args) => sweep::run(args, stop),
         Command::Repro(args) => return repro::run(args, stop),
         Command::Trace(args) => trace::run(args),
+        Command::Check(args) => check::run(args, stop),
         Command::Models(args) => models::run(args),
     }
     .map(|()| ExitCode::SUCCESS)
