@@ -78,6 +78,8 @@ pub struct Credit {
     pub slice_ns: u64,
     /// `sched_ratelimit_us`.
     pub ratelimit_ns: u64,
+    /// The rate limit holds for yields, too, as up to Xen 4.7.
+    pub yield_limited: bool,
     /// A vCPU that wakes with credit left is put before the others.
     pub boost: bool,
     /// Micro-sliced cores (seed 004): pCPUs set aside for short slices.
@@ -91,6 +93,7 @@ impl Default for Credit {
         Self {
             slice_ns: 30_000_000,
             ratelimit_ns: 1_000_000,
+            yield_limited: true,
             boost: true,
             micro_pcpus: 0,
             micro_slice_ns: 100_000,

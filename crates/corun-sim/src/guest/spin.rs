@@ -86,8 +86,22 @@ impl Machine<'_> {
             at_ns => at_ns.saturating_sub(self.now_ns),
         };
         granted_ns
-            .min(self.ple_left_ns(v))
+            .min(self.pause_left_ns(v, t))
             .min(self.limit_left_ns(t))
+    }
+
+    /// Until the pause-loop exit of `t` on `v`. The winner of a test-and-set lock
+    /// is inside its cmpxchg and executes no PAUSE any more: one that exits has
+    /// not won.
+    fn pause_left_ns(&self, v: usize, t: usize) -> u64 {
+        let wins = match self.threads[t].phase {
+            Phase::LockWait { lock, .. } => {
+                let l = &self.locks[lock];
+                l.kind == SpinlockKind::TestAndSet && l.owner == Some(t)
+            }
+            _ => false,
+        };
+        if wins { FOREVER } else { self.ple_left_ns(v) }
     }
 
     /// What is left of the spinner's own patience.
@@ -136,7 +150,7 @@ impl Machine<'_> {
         if self.limit_left_ns(t) == 0 {
             return self.patience_ends(v, p, t);
         }
-        if self.ple_left_ns(v) == 0 {
+        if self.pause_left_ns(v, t) == 0 {
             self.ple_exit(p, v);
         }
         false

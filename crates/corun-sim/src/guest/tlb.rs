@@ -93,6 +93,7 @@ impl Machine<'_> {
             if self.vcpus[*to].place == Place::Ready {
                 self.stats[vm].count(counter::CALL_PREEMPTED);
                 preempted = preempted.or(Some(*to));
+                self.tasks[*to].critical = true;
             }
             self.vcpus[*to].calls.push(v);
             self.send_ipi(v, *to, irq::CALL, self.multicast_ns(vm, nth));

@@ -27,8 +27,12 @@ pub(super) struct Unit {
     pub(super) active: bool,
     /// Gave way (`CSCHED_FLAG_UNIT_YIELD`).
     pub(super) yielded: bool,
-    /// When it was picked.
+    /// It yielded, and one that it may wait for is on its way: it goes on.
+    pub(super) stays: bool,
+    /// Since when it has its pCPU.
     pub(super) picked_ns: u64,
+    /// When its pCPU is asked again who shall run.
+    pub(super) until_ns: u64,
     /// Its pCPU; `None` before the first wake-up.
     pub(super) home: Option<CpuId>,
 }
@@ -41,18 +45,19 @@ impl Unit {
             priority: Priority::Under,
             active: false,
             yielded: false,
+            stays: false,
             picked_ns: 0,
+            until_ns: 0,
             home: None,
         }
     }
 
-    /// Gets `share_ns`, of which a vCPU can use one pCPU's time at most.
+    /// Gets `share_ns`; a boost is over.
     fn earn(&mut self, share_ns: i64) {
         let period_ns = REFILL_NS.cast_signed();
-        self.credit_ns = (self.credit_ns + share_ns.min(period_ns)).max(-period_ns);
+        self.credit_ns = (self.credit_ns + share_ns).max(-period_ns);
         self.priority = match self.credit_ns {
             i64::MIN..0 => Priority::Over,
-            _ if self.priority == Priority::Boost => Priority::Boost,
             _ => Priority::Under,
         };
         if self.credit_ns > period_ns {
@@ -67,11 +72,16 @@ impl Unit {
 #[derive(Debug)]
 pub(super) struct Refills {
     next_ns: u64,
+    /// Sum of the credits after the last refill (`credit_balance`).
+    balance_ns: i64,
 }
 
 impl Refills {
     pub(super) fn new() -> Self {
-        Self { next_ns: REFILL_NS }
+        Self {
+            next_ns: REFILL_NS,
+            balance_ns: 0,
+        }
     }
 
     /// Does all refills that are due; true when there was one.
@@ -82,25 +92,28 @@ impl Refills {
         let due = (host.now_ns - self.next_ns) / REFILL_NS + 1;
         self.next_ns += due * REFILL_NS;
         for _ in 0..due.min(MAX_REFILLS) {
-            refill(host, units);
+            self.balance_ns = refill(host, units, self.balance_ns.min(0));
         }
         true
     }
 }
 
-/// One refill: the host's CPU time of a period, divided between the active vCPUs
-/// by the weight of their VMs ("Make weight per-vcpu" in Xen).
-fn refill(host: &Host<'_>, units: &mut [Unit]) {
+/// One refill: the host's CPU time of a period and what all `owe_ns` (negative),
+/// divided between the active vCPUs by the weight of their VMs ("Make weight
+/// per-vcpu" in Xen). A vCPU gets one pCPU's time and its part of the debt at
+/// most. Returns the balance.
+fn refill(host: &Host<'_>, units: &mut [Unit], owe_ns: i64) -> i64 {
     let weights = host.tasks.iter().map(|t| i64::from(t.vm_weight.max(1)));
     let active = units.iter().zip(weights.clone()).filter(|(u, _)| u.active);
     let total: i64 = active.map(|(_, weight)| weight).sum();
-    let host_ns = host
-        .cpus
-        .iter()
-        .map(|_| REFILL_NS.cast_signed())
-        .sum::<i64>();
+    let period_ns = REFILL_NS.cast_signed();
+    let host_ns = host.cpus.iter().map(|_| period_ns).sum::<i64>() - owe_ns;
     let active = units.iter_mut().zip(weights).filter(|(u, _)| u.active);
+    let mut balance_ns = 0;
     for (unit, weight) in active {
-        unit.earn(host_ns * weight / total);
+        let most_ns = period_ns - owe_ns * weight / total;
+        unit.earn((host_ns * weight / total).min(most_ns));
+        balance_ns += unit.credit_ns;
     }
+    balance_ns
 }

@@ -6,7 +6,12 @@
 //! 10 ms that mark who is active and end a boost (`csched_tick`), the priorities
 //! BOOST, UNDER and OVER, queues by pCPU in order of priority, stealing
 //! (`csched_load_balance`), tickling (`__runq_tickle`), the rate limit, and
-//! `SCHEDOP_yield`. As in Xen 4.0 and later a VM's weight counts once for each
+//! `SCHEDOP_yield`. Up to Xen 4.7 the rate limit holds for a yield, too: a vCPU
+//! that spins yields at every pause-loop exit and goes on at once, until it has
+//! run for 1 ms; then the first schedule() puts it behind another
+//! (`yield_limited`; 4.8 lets yields pass). Who runs is asked when a slice or a
+//! rate limit ends, at a yield, and when a better vCPU wakes: neither a tick nor a refill
+//! preempts. As in Xen 4.0 and later a VM's weight counts once for each
 //! of its active vCPUs, so a larger VM gets more; see the
 //! accounts.
 //!
@@ -190,11 +195,22 @@ impl Credit {
         Some(head)
     }
 
-    /// Starts `task` on `cpu` for `slice_ns` at most.
-    fn start(&mut self, host: &mut Host<'_>, cpu: CpuId, task: TaskId, slice_ns: u64) {
+    /// Starts `task` on `cpu`, or lets it go on if it is `prev`, for `slice_ns` at
+    /// most. What goes on keeps the time since when it runs (`continue_running`).
+    fn start(
+        &mut self,
+        host: &mut Host<'_>,
+        cpu: CpuId,
+        (task, prev): (TaskId, Option<TaskId>),
+        slice_ns: u64,
+    ) {
         self.curr[cpu as usize] = Some(task);
         let now_ns = host.now_ns;
-        self.unit(task).picked_ns = now_ns;
+        let unit = self.unit(task);
+        if prev != Some(task) {
+            unit.picked_ns = now_ns;
+        }
+        unit.until_ns = now_ns + slice_ns;
         Self::arm(host, cpu, now_ns + slice_ns);
     }
 
@@ -202,16 +218,6 @@ impl Credit {
     fn arm(host: &mut Host<'_>, cpu: CpuId, end_ns: u64) {
         let tick_ns = (host.now_ns / TICK_NS + 1) * TICK_NS;
         host.set_timer(cpu, end_ns.min(tick_ns).max(host.now_ns + 1));
-    }
-
-    /// End of the slice of `task`, which runs on `cpu`.
-    fn slice_end_ns(&self, cpu: CpuId, task: TaskId) -> u64 {
-        let slice_ns = if self.micro.has(cpu) && self.micro.is_guest(task) {
-            self.config.micro_slice_ns
-        } else {
-            self.config.slice_ns
-        };
-        self.units[task as usize].picked_ns + slice_ns
     }
 
     /// Puts back what ran on `cpu` until now: a guest of the micro pool goes to
@@ -231,9 +237,15 @@ impl Credit {
     /// Does the rate limit keep `prev` on `cpu`? (`csched_schedule`)
     fn is_rate_limited(&self, host: &Host<'_>, cpu: CpuId, prev: TaskId) -> bool {
         let unit = &self.units[prev as usize];
-        !unit.yielded
+        (!unit.yielded || self.config.yield_limited)
             && !self.micro.has(cpu)
             && host.now_ns.saturating_sub(unit.picked_ns) < self.config.ratelimit_ns
+    }
+
+    /// Goes `prev` on, which yielded for one that is in the micro pool now?
+    fn stays(&mut self, host: &Host<'_>, prev: TaskId) -> bool {
+        let unit = self.unit(prev);
+        std::mem::take(&mut unit.stays) && host.now_ns < unit.until_ns
     }
 
     /// A preempted receiver of an interrupt goes to the micro pool.
@@ -270,9 +282,15 @@ impl HostScheduler for Credit {
     fn pick(&mut self, host: &mut Host<'_>, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
         self.account(host);
         if let Some(prev) = prev {
+            if self.stays(host, prev) {
+                Self::arm(host, cpu, self.units[prev as usize].until_ns);
+                return Some(prev);
+            }
             if self.is_rate_limited(host, cpu, prev) {
-                let end_ns = self.units[prev as usize].picked_ns + self.config.ratelimit_ns;
-                Self::arm(host, cpu, end_ns);
+                let limit_ns = self.config.ratelimit_ns;
+                let unit = self.unit(prev);
+                unit.until_ns = unit.picked_ns + limit_ns;
+                Self::arm(host, cpu, unit.until_ns);
                 return Some(prev);
             }
             self.curr[cpu as usize] = None;
@@ -280,7 +298,7 @@ impl HostScheduler for Credit {
         }
         self.curr[cpu as usize] = None;
         if let Some(urgent) = self.micro.take(host, cpu) {
-            self.start(host, cpu, urgent, self.config.micro_slice_ns);
+            self.start(host, cpu, (urgent, None), self.config.micro_slice_ns);
             return Some(urgent);
         }
         let Some(next) = self.next(host, cpu) else {
@@ -288,7 +306,7 @@ impl HostScheduler for Credit {
             return None;
         };
         self.unit(next).home = Some(cpu);
-        self.start(host, cpu, next, self.config.slice_ns);
+        self.start(host, cpu, (next, prev), self.config.slice_ns);
         self.offer(host, cpu);
         Some(next)
     }
@@ -315,10 +333,8 @@ impl HostScheduler for Credit {
         }
         self.account(host);
         self.offer(host, cpu);
-        let end_ns = self.slice_end_ns(cpu, task);
-        let better = self.queues[cpu as usize].first();
-        if host.now_ns >= end_ns || better.is_some_and(|&t| self.priority(t) > self.priority(task))
-        {
+        let end_ns = self.units[task as usize].until_ns;
+        if host.now_ns >= end_ns {
             return true;
         }
         Self::arm(host, cpu, end_ns);
@@ -340,16 +356,24 @@ impl HostScheduler for Credit {
     /// The yielding vCPU waits for somebody: its siblings that were preempted in
     /// critical functions go to the micro pool (seed 004's detection).
     fn yield_any(&mut self, host: &mut Host<'_>, _cpu: CpuId, task: TaskId) {
-        self.unit(task).yielded = true;
         if self.config.micro_pcpus == 0 {
+            self.unit(task).yielded = true;
             return;
         }
         let vm = host.tasks[task as usize].vm;
+        let mut helped = false;
         for sibling in 0..host.tasks.len() {
-            if host.tasks[sibling].vm == vm && host.tasks[sibling].critical {
+            if host.tasks[sibling].vm != vm {
+                continue;
+            }
+            if host.tasks[sibling].critical {
                 self.hurry(host, sibling as TaskId);
             }
+            helped |= self.micro.is_guest(sibling as TaskId);
         }
+        let unit = self.unit(task);
+        unit.yielded = !helped;
+        unit.stays = helped;
     }
 
     fn ipi(&mut self, host: &mut Host<'_>, _from: TaskId, to: TaskId) {

@@ -3,9 +3,11 @@
 //! that a preempted vCPU that others wait for runs soon.
 //!
 //! The pool is the last pCPUs of the host. One queue in order of arrival serves
-//! all of them; who ran one micro slice goes back to its normal queue. Modelled
-//! is the trigger by interrupts; the paper's other one, the symbol that a
-//! spinning vCPU's program counter is in, is not.
+//! all of them, with no more waiting than pCPUs (a vCPU goes to a pCPU of the pool
+//! that is idle or has an empty queue, else nowhere); who ran one micro slice goes
+//! back to its normal queue. Triggers are interrupts for a preempted vCPU, and a
+//! yield: its preempted siblings go to the pool that are inside critical
+//! functions, and while one is there the spinner goes on.
 
 use super::{CpuId, Host, TaskId, TaskState};
 use std::collections::VecDeque;
@@ -47,7 +49,8 @@ impl Micro {
             .zip(host.cpus)
             .skip(self.first)
             .any(|(c, _)| host.may_run_on(to, c));
-        allowed && !self.is_guest(to) && host.tasks[to as usize].state == TaskState::Queued
+        let room = self.urgent.len() < host.cpus.len() - self.first;
+        room && allowed && !self.is_guest(to) && host.tasks[to as usize].state == TaskState::Queued
     }
 
     /// Takes in `task`; kicks a pCPU of the pool that has nothing to do.
