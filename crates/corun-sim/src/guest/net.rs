@@ -7,6 +7,9 @@ use crate::machine::state::{Phase, RING, Seg, Why, irq};
 use crate::machine::stats::counter;
 use crate::symbols;
 
+/// Grain of the time by which jitter is weighed.
+const REPORT_STEP_NS: u64 = 1_000;
+
 impl Machine<'_> {
     /// The sender puts the next batch on the line, if its window lets it.
     pub(crate) fn send_batch(&mut self, f: usize) {
@@ -60,9 +63,18 @@ impl Machine<'_> {
             if flow.vcpu != v {
                 continue;
             }
+            let mut dropped = 0;
             while let Some(sent_ns) = flow.ring.pop_front() {
-                flow.socket.push_back(sent_ns);
+                // `sk_rcvbuf` of a datagram socket; TCP's window keeps below it.
+                if flow.socket_limit > 0 && flow.socket.len() >= flow.socket_limit {
+                    flow.in_flight -= 1;
+                    dropped += 1;
+                } else {
+                    flow.socket.push_back(sent_ns);
+                }
             }
+            self.stats[vm].counters[counter::DROPPED] += dropped;
+            let flow = &mut self.flows[f];
             if !flow.socket.is_empty()
                 && let Some(t) = flow.reader.take()
             {
@@ -88,7 +100,9 @@ impl Machine<'_> {
             let change = sent_gap.abs_diff(read_gap);
             flow.jitter_ns = flow.jitter_ns - flow.jitter_ns / 16 + change / 16;
             let (vm, stat, jitter_ns) = (self.threads[t].vm, flow.stat, flow.jitter_ns);
-            self.stats[vm].record(stat, jitter_ns);
+            // It reports at the end of an interval: with the first packet that
+            // it reads then. A packet counts for the time before it.
+            self.stats[vm].record_n(stat, jitter_ns, read_gap / REPORT_STEP_NS);
         }
         let flow = &mut self.flows[f];
         flow.last = Some((sent_ns, now_ns));

@@ -348,6 +348,7 @@ impl Parts {
                 late_ns: 0,
                 ring: VecDeque::with_capacity(RING),
                 socket: VecDeque::with_capacity(2 * RING),
+                socket_limit: decl.socket as usize,
                 acks: VecDeque::with_capacity(2 * RING),
                 reader: None,
                 last: None,

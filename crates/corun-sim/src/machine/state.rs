@@ -336,6 +336,8 @@ pub(crate) struct Flow {
     pub(crate) ring: VecDeque<u64>,
     /// Batches that the guest's kernel has passed on.
     pub(crate) socket: VecDeque<u64>,
+    /// Most of them; 0: no limit.
+    pub(crate) socket_limit: usize,
     pub(crate) acks: VecDeque<u64>,
     pub(crate) reader: Option<usize>,
     /// Of the batch read last: sent and read.

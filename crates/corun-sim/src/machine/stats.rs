@@ -95,6 +95,11 @@ impl Stats {
         self.histograms[histogram].saturating_record(value);
     }
 
+    /// Records `value` so many times.
+    pub(crate) fn record_n(&mut self, histogram: usize, value: u64, times: u64) {
+        self.histograms[histogram].saturating_record_n(value, times);
+    }
+
     pub(crate) fn count(&mut self, counter: usize) {
         self.counters[counter] += 1;
     }

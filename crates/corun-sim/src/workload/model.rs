@@ -110,6 +110,9 @@ pub struct FlowDecl {
     pub line_mbps: u32,
     /// Batches on their way without acknowledgement at most; 0: no limit (UDP).
     pub window: u32,
+    /// Batches that the socket holds at most, more are dropped; 0: no limit.
+    #[serde(default)]
+    pub socket: u32,
     /// Network round trip without the guest's part.
     pub rtt: Dist,
     /// By how much a batch comes later than the line's speed says.

@@ -117,3 +117,18 @@ fn refill(host: &Host<'_>, units: &mut [Unit], owe_ns: i64) -> i64 {
     }
     balance_ns
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refill_ends_a_boost() {
+        let mut unit = Unit::new();
+        unit.priority = Priority::Boost;
+        unit.earn(1);
+        assert_eq!(unit.priority, Priority::Under);
+        unit.earn(-2);
+        assert_eq!(unit.priority, Priority::Over);
+    }
+}

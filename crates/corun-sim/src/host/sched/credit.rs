@@ -394,3 +394,57 @@ impl HostScheduler for Credit {
         u32::try_from(normal).unwrap_or(u32::MAX) + self.micro.queued(task)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{HostCpu, HostTask, Requests, TaskState};
+    use super::*;
+
+    fn task(vm: u32) -> HostTask {
+        HostTask {
+            vm,
+            vm_weight: 100,
+            pinned: None,
+            state: TaskState::Queued,
+            cpu: 0,
+            critical: false,
+        }
+    }
+
+    /// One pCPU on which task 0 runs and task 1 waits; task 0 yields at `at_ns`.
+    fn picked_after_yield(yield_limited: bool, at_ns: u64) -> Option<TaskId> {
+        let tasks = [task(0), task(1)];
+        let cpus = [HostCpu {
+            current: None,
+            charged_ns: 0,
+            core: 0,
+            llc: 0,
+            kicked: false,
+        }];
+        let mut requests = Requests::default();
+        let config = sim::Credit {
+            yield_limited,
+            ..sim::Credit::default()
+        };
+        let mut credit = Credit::new(2, 1, config);
+        let mut host = Host {
+            now_ns: 0,
+            tasks: &tasks,
+            cpus: &cpus,
+            requests: &mut requests,
+        };
+        credit.wake(&mut host, 0, None);
+        credit.wake(&mut host, 1, None);
+        assert_eq!(credit.pick(&mut host, 0, None), Some(0));
+        host.now_ns = at_ns;
+        credit.yield_any(&mut host, 0, 0);
+        credit.pick(&mut host, 0, Some(0))
+    }
+
+    #[test]
+    fn a_yield_is_rate_limited_up_to_xen_4_7() {
+        assert_eq!(picked_after_yield(true, 10_000), Some(0));
+        assert_eq!(picked_after_yield(true, 1_000_000), Some(1));
+        assert_eq!(picked_after_yield(false, 10_000), Some(1));
+    }
+}
