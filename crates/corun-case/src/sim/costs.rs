@@ -49,8 +49,9 @@ pub struct Costs {
     /// Switch of vCPU threads on a pCPU: about 3 us with VMCS load, FPU and
     /// MSRs (DESIGN.md section 4).
     pub switch_ns: u64,
-    /// Work lost to cold caches after another vCPU had the pCPU. Judgement: a
-    /// 256 KB L2 refilled from the LLC.
+    /// Most work lost to cold caches after another vCPU had the pCPU: no more
+    /// than that one ran without spinning, and the code runs at half speed until
+    /// it is made up. Judgement: a 256 KB L2 refilled from the LLC.
     pub warmup_ns: u64,
     /// Speed of a hardware thread whose sibling runs, per mille of a lone one.
     /// Judgement: 1.25x for both together.

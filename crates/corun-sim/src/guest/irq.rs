@@ -71,6 +71,7 @@ impl Machine<'_> {
         self.owe_exit(v, exit::TIMER_MSR, self.costs.timer_msr_ns);
         self.arm_tick(v);
         self.tick_preempts(v);
+        self.kick_idle_vcpu(v);
     }
 
     /// The next tick of `v`; none while it is idle (NOHZ).

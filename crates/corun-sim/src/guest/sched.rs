@@ -172,6 +172,26 @@ impl Machine<'_> {
         }
     }
 
+    /// The tick of a vCPU where threads wait asks an idle one to pull
+    /// (`nohz_balancer_kick`).
+    pub(crate) fn kick_idle_vcpu(&mut self, v: usize) {
+        let free = |t: &usize| !self.threads[*t].pinned;
+        if !self.vcpus[v].queue.iter().any(free) {
+            return;
+        }
+        let vm = &self.vms[self.vcpus[v].vm];
+        let own = self.vcpus[v].index;
+        let idle = (1..vm.vcpus)
+            .map(|i| vm.first_vcpu + (own + i) % vm.vcpus)
+            .find(|to| {
+                let to = &self.vcpus[*to];
+                to.thread.is_none() && to.queue.is_empty() && to.pending & irq::RESCHED == 0
+            });
+        if let Some(idle) = idle {
+            self.send_one_ipi(v, idle, irq::RESCHED);
+        }
+    }
+
     /// Wakes thread `t`; `by` is the vCPU that does it.
     pub(crate) fn wake_thread(&mut self, t: usize, by: Option<usize>) {
         if self.threads[t].state != ThreadState::Asleep {

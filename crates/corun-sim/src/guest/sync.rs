@@ -30,13 +30,23 @@ impl Machine<'_> {
             self.sleep_for(t, Why::Pop(q));
             return;
         }
-        if let Some(pusher) = queue.pushers.pop_front() {
-            // Its item takes the place of the one that goes.
-            self.wake_thread(pusher, Some(v));
-        } else {
-            queue.items -= 1;
+        queue.items -= 1;
+        if queue.items <= queue.wake_at {
+            self.wake_pushers(v, q);
         }
         self.proceed(t);
+    }
+
+    /// There is room in queue `q` again: those who wait for it put their items
+    /// in (`unix_write_space`, which a socket does below a quarter).
+    fn wake_pushers(&mut self, v: usize, q: usize) {
+        while self.queues[q].items < self.queues[q].capacity {
+            let Some(pusher) = self.queues[q].pushers.pop_front() else {
+                return;
+            };
+            self.queues[q].items += 1;
+            self.wake_thread(pusher, Some(v));
+        }
     }
 
     /// Thread `t` on `v` arrives at a barrier.

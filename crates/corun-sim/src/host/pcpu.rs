@@ -54,9 +54,12 @@ impl Machine<'_> {
             self.spun(v, dt_ns);
             return;
         }
+        self.pcpus[p].touched_ns += dt_ns;
         if seg.left_ns != FOREVER {
             let done_ns = dt_ns * speed_pm / 1000;
-            let cold_ns = done_ns.min(self.vcpus[v].cold_ns);
+            // Misses are met where the code goes: until the caches are warm, it
+            // runs at half speed.
+            let cold_ns = (done_ns / 2).min(self.vcpus[v].cold_ns);
             self.vcpus[v].cold_ns -= cold_ns;
             let top = self.top_mut(v);
             top.left_ns = top.left_ns.saturating_sub(done_ns - cold_ns);
@@ -133,7 +136,8 @@ impl Machine<'_> {
             if left_ns == FOREVER {
                 FOREVER
             } else {
-                ((left_ns + self.vcpus[v].cold_ns) * 1000).div_ceil(self.pcpus[p].speed_pm)
+                ((left_ns + left_ns.min(self.vcpus[v].cold_ns)) * 1000)
+                    .div_ceil(self.pcpus[p].speed_pm)
             }
         };
         if left_ns == FOREVER {
@@ -241,6 +245,7 @@ impl Machine<'_> {
         vcpu.place = Place::Ready;
         vcpu.since_ns = self.now_ns;
         vcpu.preempted = true;
+        vcpu.left_touched_ns = self.pcpus[p].touched_ns;
         self.pcpus[p].last = Some(v);
         let vm = vcpu.vm;
         self.stats[vm].count(counter::PREEMPTED);
@@ -272,17 +277,32 @@ impl Machine<'_> {
         vcpu.preempted = false;
         self.tasks[v].critical = false;
         let vcpu = &mut self.vcpus[v];
-        if vcpu.halted {
-            vcpu.halted = false;
+        if std::mem::take(&mut vcpu.halted) {
             host_ns += self.costs.halt_return_ns;
         }
         if cold {
-            vcpu.cold_ns = self.costs.warmup_ns;
+            self.cool_down(p, v, moved);
             self.shrink_ple_window(v);
         }
         self.stats[vm].record(hist::READY, waited_ns);
         self.busy(p, self.costs.entry_ns, host_ns, Then::Enter);
         self.note(Kind::SwitchIn, v, 0);
+    }
+
+    /// What `v` finds of its caches on `p`. What others displaced takes at most
+    /// as long to fetch again as they ran, and spinning displaces nothing.
+    fn cool_down(&mut self, p: usize, v: usize, moved: bool) {
+        let touched_ns = self.pcpus[p].touched_ns;
+        let vcpu = &mut self.vcpus[v];
+        let lost_ns = if moved {
+            FOREVER
+        } else {
+            touched_ns - vcpu.left_touched_ns
+        };
+        vcpu.cold_ns = vcpu
+            .cold_ns
+            .saturating_add(lost_ns)
+            .min(self.costs.warmup_ns);
     }
 
     /// The current task of `p`, charged or not, sleeps; another is picked.
@@ -297,6 +317,7 @@ impl Machine<'_> {
         vcpu.place = Place::Blocked;
         vcpu.since_ns = self.now_ns;
         vcpu.halted = true;
+        vcpu.left_touched_ns = self.pcpus[p].touched_ns;
         self.schedule(p, false);
     }
 

@@ -4,7 +4,7 @@
 
 use crate::host::sched::CpuId;
 use crate::machine::Machine;
-use crate::machine::state::{FOREVER, Place, Then, irq};
+use crate::machine::state::{FOREVER, Mode, Place, Then, irq};
 use crate::machine::stats::{counter, hist};
 use crate::outcome::Account;
 use crate::trace::{Kind, exit};
@@ -96,7 +96,7 @@ impl Machine<'_> {
         };
         self.charge(p);
         self.vcpus[v].spun_last = true;
-        let start = self.vcpus[v].last_boosted;
+        let start = self.vms[self.vcpus[v].vm].last_boosted;
         let (mut tried, mut failed) = (0, 0);
         let mut yielded = false;
         let passes: u32 = if self.kvm.spin_handler == SpinHandler::Strict {
@@ -112,7 +112,8 @@ impl Machine<'_> {
                 }
                 tried += 1;
                 if self.directed_yield(p, v, to) {
-                    self.vcpus[v].last_boosted = to - first;
+                    let vm = self.vcpus[v].vm;
+                    self.vms[vm].last_boosted = to - first;
                     yielded = true;
                     break 'search;
                 }
@@ -135,8 +136,8 @@ impl Machine<'_> {
         let preempted = ready && vcpu.preempted;
         match self.kvm.spin_handler {
             SpinHandler::Y2009 => false,
-            SpinHandler::Y2011 => vcpu.place != Place::Blocked,
-            SpinHandler::Y2012 => vcpu.place != Place::Blocked && self.may_boost_again(to),
+            SpinHandler::Y2011 => self.is_worth_locking(to),
+            SpinHandler::Y2012 => self.is_worth_locking(to) && self.may_boost_again(to),
             SpinHandler::Y2013 => preempted && self.may_boost_again(to),
             SpinHandler::Y2017 => preempted && self.in_kernel(to) && self.may_boost_again(to),
             SpinHandler::Y2019 => {
@@ -149,6 +150,16 @@ impl Machine<'_> {
                 1 => preempted && self.in_kernel(to),
                 _ => preempted && vcpu.pending & irq::GUEST != 0,
             },
+        }
+    }
+
+    /// `kvm_vcpu_yield_to` of 2011 and 2012: `PF_VCPU` spares it those in guest
+    /// mode. Others that run are found out only with both run queues locked.
+    fn is_worth_locking(&self, to: usize) -> bool {
+        match self.vcpus[to].place {
+            Place::Blocked => false,
+            Place::Ready => true,
+            Place::On(p) => self.pcpus[p].mode != Mode::Guest,
         }
     }
 

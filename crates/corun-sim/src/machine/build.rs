@@ -151,6 +151,7 @@ fn pcpu(scenario: &Scenario, p: usize) -> Pcpu {
         need_resched: false,
         stolen_until_ns: 0,
         last: None,
+        touched_ns: 0,
         sibling: sibling.then_some(other),
         speed_pm: 1000,
         accounts: [0; ACCOUNTS],
@@ -172,6 +173,7 @@ impl Parts {
             pv: spec.pv,
             tick_ns: spec.kernel.tick_ns,
             queued: 0,
+            last_boosted: 0,
             flows: Vec::new(),
         });
         self.stats.push(Stats::new(spec.work.len()));
@@ -222,6 +224,7 @@ impl Parts {
             min_vruntime: 0,
             need_resched: false,
             cold_ns: 0,
+            left_touched_ns: 0,
             due: Vec::with_capacity(16),
             kernel_debt_ns: 0,
             exit_debt_ns: 0,
@@ -232,7 +235,6 @@ impl Parts {
             ple_run: 0,
             spun_last: false,
             boost_passed: false,
-            last_boosted: 0,
             rng: Rng::new(scenario.seed, Stream::Vcpu, v),
         });
     }
@@ -313,6 +315,7 @@ impl Parts {
             for _ in 0..queue.count.max(1) {
                 self.queues.push(Queue {
                     capacity: queue.capacity,
+                    wake_at: queue.wake_at.unwrap_or(u32::MAX),
                     items: queue.initial,
                     pushers: VecDeque::with_capacity(64),
                     poppers: VecDeque::with_capacity(64),

@@ -54,6 +54,8 @@ pub(crate) struct Pcpu {
     pub(crate) stolen_until_ns: u64,
     /// vCPU that ran here last: its caches are warm.
     pub(crate) last: Option<usize>,
+    /// Guest time here that used the caches: all but spinning.
+    pub(crate) touched_ns: u64,
     /// The other hardware thread of the core.
     pub(crate) sibling: Option<usize>,
     /// Speed of guest code now. Per mille.
@@ -160,6 +162,8 @@ pub(crate) struct Vcpu {
     pub(crate) need_resched: bool,
     /// Cold caches: so much is lost before guest code gets on.
     pub(crate) cold_ns: u64,
+    /// `touched_ns` of its pCPU when it left it.
+    pub(crate) left_touched_ns: u64,
     /// Threads whose timers went off.
     pub(crate) due: Vec<usize>,
     /// Kernel work to be done at once.
@@ -175,7 +179,6 @@ pub(crate) struct Vcpu {
     pub(crate) ple_run: u64,
     pub(crate) spun_last: bool,
     pub(crate) boost_passed: bool,
-    pub(crate) last_boosted: usize,
     pub(crate) rng: Rng,
 }
 
@@ -304,6 +307,8 @@ pub(crate) struct Sem {
 #[derive(Debug)]
 pub(crate) struct Queue {
     pub(crate) capacity: u32,
+    /// Pushers wake when no more items than that are left.
+    pub(crate) wake_at: u32,
     pub(crate) items: u32,
     pub(crate) pushers: VecDeque<usize>,
     pub(crate) poppers: VecDeque<usize>,
@@ -364,6 +369,8 @@ pub(crate) struct Vm {
     /// Threads queued on any vCPU; 0 saves a search.
     pub(crate) queued: usize,
     pub(crate) flows: Vec<usize>,
+    /// Number of the vCPU that a spinner boosted last (`kvm->last_boosted_vcpu`).
+    pub(crate) last_boosted: usize,
 }
 
 impl Vcpu {

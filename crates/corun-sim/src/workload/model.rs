@@ -79,6 +79,10 @@ pub struct QueueDecl {
     pub name: String,
     /// Pushing waits when this many items are in it.
     pub capacity: u32,
+    /// One who waits to push is woken when so many items are left; absent: as
+    /// soon as there is room.
+    #[serde(default)]
+    pub wake_at: Option<u32>,
     /// Items in it at the start.
     #[serde(default)]
     pub initial: u32,
