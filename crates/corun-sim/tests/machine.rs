@@ -82,7 +82,7 @@ fn the_same_seed_gives_the_same_trace() {
     let hash = |seed| {
         let mut s = Build::new(4, SchedulerKind::Corun)
             .vm("a", 4, "dedup")
-            .vm("b", 4, "hackbench")
+            .vm("b", 4, "hackbench-groups")
             .seconds(0.2)
             .scenario();
         s.seed = seed;
