@@ -8,7 +8,7 @@
 //! (`csched_load_balance`), tickling (`__runq_tickle`), the rate limit, and
 //! `SCHEDOP_yield`. Up to Xen 4.7 the rate limit holds for a yield, too: a vCPU
 //! that spins yields at every pause-loop exit and goes on at once, until it has
-//! run for 1 ms; then the first schedule() puts it behind another
+//! run for 1 ms; then the first `schedule()` puts it behind another
 //! (`yield_limited`; 4.8 lets yields pass). Who runs is asked when a slice or a
 //! rate limit ends, at a yield, and when a better vCPU wakes: neither a tick nor a refill
 //! preempts. As in Xen 4.0 and later a VM's weight counts once for each
