@@ -266,7 +266,7 @@ impl HostScheduler for Cfs {
     fn wake(&mut self, host: &mut Host<'_>, task: TaskId, _waker: Option<CpuId>) {
         let cpu = self.rqs.select(host, task);
         let home = self.rqs.home(task);
-        self.rqs.add_runnable(host, task);
+        self.rqs.loads.set(host, task, true);
         if let Some(old) = home.filter(|&old| old != cpu) {
             self.rebase(old, cpu, task);
         }
@@ -312,6 +312,7 @@ impl HostScheduler for Cfs {
 
     fn charge(&mut self, host: &mut Host<'_>, cpu: CpuId, task: TaskId, ran_ns: u64) {
         let delta = delta_fair(ran_ns, self.rqs.weight(host, task));
+        self.rqs.loads.touch(host, task);
         let entity = &mut self.entities[task as usize];
         entity.vruntime += delta;
         entity.ran_ns += ran_ns;
@@ -322,7 +323,7 @@ impl HostScheduler for Cfs {
     }
 
     fn block(&mut self, host: &mut Host<'_>, cpu: CpuId, task: TaskId) {
-        self.rqs.remove_runnable(host, task);
+        self.rqs.loads.set(host, task, false);
         self.rqs.rq_mut(cpu).curr = None;
         self.cfs_rq(cpu).clear_buddies(task);
         self.update_min(cpu);

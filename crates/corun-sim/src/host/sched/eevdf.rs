@@ -241,7 +241,7 @@ impl HostScheduler for Eevdf {
     fn wake(&mut self, host: &mut Host<'_>, task: TaskId, _waker: Option<CpuId>) {
         let cpu = self.rqs.select(host, task);
         let first_time = self.rqs.home(task).is_none();
-        self.rqs.add_runnable(host, task);
+        self.rqs.loads.set(host, task, true);
         let vslice = self.vslice(host, task);
         // Newcomers get half a slice first (`PLACE_DEADLINE_INITIAL`).
         let deadline = if first_time { vslice / 2 } else { vslice };
@@ -287,6 +287,7 @@ impl HostScheduler for Eevdf {
 
     fn charge(&mut self, host: &mut Host<'_>, _cpu: CpuId, task: TaskId, ran_ns: u64) {
         let delta = delta_fair(ran_ns, self.rqs.weight(host, task));
+        self.rqs.loads.touch(host, task);
         let vslice = self.vslice(host, task);
         let entity = self.entity(task);
         entity.vruntime += delta;
@@ -299,7 +300,7 @@ impl HostScheduler for Eevdf {
     fn block(&mut self, host: &mut Host<'_>, cpu: CpuId, task: TaskId) {
         self.keep_lag(host, cpu, task);
         self.cfs_rq(cpu).zero_vruntime = self.mean(host, cpu).vruntime();
-        self.rqs.remove_runnable(host, task);
+        self.rqs.loads.set(host, task, false);
         self.rqs.rq_mut(cpu).curr = None;
         self.clear_buddies(cpu, task);
     }

@@ -2,6 +2,7 @@
 //! Run queues by pCPU, as CFS and EEVDF have them: who waits where, and what
 //! each task weighs. The order within a queue is the scheduler's own.
 
+use super::load::Loads;
 use super::{CpuId, Host, TaskId};
 
 /// Weight of a VM of the default weight with one runnable vCPU
@@ -44,8 +45,8 @@ pub(super) struct Runqueues {
     pub(super) cpus: Vec<Rq>,
     /// Queue that each task is in, or was in last.
     home: Vec<CpuId>,
-    /// Runnable tasks of each VM.
-    runnable: Vec<u32>,
+    /// What each task wanted to run of late.
+    pub(super) loads: Loads,
     /// Keep siblings apart (balance scheduling).
     pub(super) spread: bool,
     /// Weights are those of VMs (a cgroup each), not of vCPUs.
@@ -65,7 +66,7 @@ impl Runqueues {
         Self {
             cpus: (0..nr_cpus as u64).map(rq).collect(),
             home: vec![NOWHERE; nr_tasks],
-            runnable: vec![0; nr_vms],
+            loads: Loads::new(nr_tasks, nr_vms),
             spread: false,
             per_vm: true,
             balance_every_ns,
@@ -90,31 +91,16 @@ impl Runqueues {
         self.home[task as usize] = cpu;
     }
 
-    /// A task of the VM became runnable.
-    pub(super) fn add_runnable(&mut self, host: &Host<'_>, task: TaskId) {
-        self.runnable[host.tasks[task as usize].vm as usize] += 1;
-    }
-
-    /// A task of the VM sleeps.
-    pub(super) fn remove_runnable(&mut self, host: &Host<'_>, task: TaskId) {
-        let n = &mut self.runnable[host.tasks[task as usize].vm as usize];
-        *n = n.saturating_sub(1);
-    }
-
-    /// What `task` weighs: its share of the VM's cgroup. `calc_group_shares()`
-    /// divides a group's weight between its queues by their load; all vCPUs of
-    /// a VM weigh the same, so each has the VM's weight over the number of those
-    /// that are runnable. The kernel uses decaying averages of it (PELT), the
-    /// model the number at this moment. Without a cgroup for each VM a vCPU
-    /// weighs what a thread weighs.
+    /// What a vCPU weighs: its share of its VM's cgroup, or, without cgroups, what
+    /// any thread weighs.
     pub(super) fn weight(&self, host: &Host<'_>, task: TaskId) -> u64 {
-        let t = &host.tasks[task as usize];
-        let n = if self.per_vm {
-            u64::from(self.runnable[t.vm as usize].max(1))
+        let vm_weight = u64::from(host.tasks[task as usize].vm_weight.max(1));
+        let weight = vm_weight * NICE_0_LOAD / WEIGHT_DEFAULT;
+        if self.per_vm {
+            self.loads.share(host, task, weight).max(1)
         } else {
-            1
-        };
-        (u64::from(t.vm_weight.max(1)) * NICE_0_LOAD / WEIGHT_DEFAULT / n).max(1)
+            weight
+        }
     }
 
     /// Tasks on the queue of `cpu`, the running one included (`nr_running`).
