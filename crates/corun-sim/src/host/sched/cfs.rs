@@ -13,7 +13,7 @@
 
 use super::runqueues::{Runqueues, delta_fair};
 use super::skew::Skew;
-use super::{CpuId, Host, HostScheduler, TaskId, TaskState};
+use super::{CpuId, Host, HostScheduler, TaskId};
 use corun_case::sim;
 
 /// What CFS knows of a task (`struct sched_entity`).
@@ -354,14 +354,9 @@ impl HostScheduler for Cfs {
         to: TaskId,
         force: bool,
     ) -> bool {
-        let Some(to_cpu) = self.rqs.home(to) else {
+        let Some(to_cpu) = self.rqs.yield_target(host, cpu, to) else {
             return false;
         };
-        if host.tasks[to as usize].state != TaskState::Queued
-            || (self.rqs.nr_running(cpu) == 1 && self.rqs.nr_running(to_cpu) == 1)
-        {
-            return false;
-        }
         self.cfs_rq(to_cpu).next = Some(to);
         self.yield_any(host, cpu, from);
         if force {

@@ -15,7 +15,7 @@
 //! of a VM's cgroup and its vCPUs are one (see [`Runqueues::weight`]).
 
 use super::runqueues::{Runqueues, delta_fair, unfair};
-use super::{CpuId, Host, HostScheduler, TaskId, TaskState};
+use super::{CpuId, Host, HostScheduler, TaskId};
 use corun_case::sim;
 
 /// `TICK_NSEC` where the case sets no tick: limit of the lag that sleepers keep.
@@ -328,14 +328,9 @@ impl HostScheduler for Eevdf {
         to: TaskId,
         force: bool,
     ) -> bool {
-        let Some(to_cpu) = self.rqs.home(to) else {
+        let Some(to_cpu) = self.rqs.yield_target(host, cpu, to) else {
             return false;
         };
-        if host.tasks[to as usize].state != TaskState::Queued
-            || (self.rqs.nr_running(cpu) == 1 && self.rqs.nr_running(to_cpu) == 1)
-        {
-            return false;
-        }
         self.cfs_rq(to_cpu).next = Some(to);
         self.yield_any(host, cpu, from);
         if force {

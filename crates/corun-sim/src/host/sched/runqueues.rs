@@ -3,7 +3,7 @@
 //! each task weighs. The order within a queue is the scheduler's own.
 
 use super::load::Loads;
-use super::{CpuId, Host, TaskId};
+use super::{CpuId, Host, TaskId, TaskState};
 
 /// Weight of a VM of the default weight with one runnable vCPU
 /// (`NICE_0_LOAD` on 64 bits).
@@ -107,6 +107,16 @@ impl Runqueues {
     pub(super) fn nr_running(&self, cpu: CpuId) -> usize {
         let rq = self.rq(cpu);
         rq.waiting.len() + usize::from(rq.curr.is_some())
+    }
+
+    /// The queue in which `to` waits, if a directed yield from `cpu` may go there:
+    /// `yield_to()` refuses one that does not wait, and one between two pCPUs that
+    /// have a task each.
+    pub(super) fn yield_target(&self, host: &Host<'_>, cpu: CpuId, to: TaskId) -> Option<CpuId> {
+        let to_cpu = self.home(to)?;
+        let waits = host.tasks[to as usize].state == TaskState::Queued;
+        let alone = self.nr_running(cpu) == 1 && self.nr_running(to_cpu) == 1;
+        (waits && !alone).then_some(to_cpu)
     }
 
     /// Weight of all tasks on the queue of `cpu`.
