@@ -114,22 +114,37 @@ impl Runqueues {
 
     /// What a busy pCPU pulls at its balancing tick: one task of the queue with
     /// the largest load, the one that evens the two out best (`load_balance`,
-    /// `detach_tasks`).
-    pub(super) fn pull_when_busy(&self, host: &Host<'_>, cpu: CpuId) -> Option<(CpuId, TaskId)> {
+    /// `detach_tasks`). A task that is too large for the gap counts for half as
+    /// much after each attempt that failed, so no pile-up lasts.
+    pub(super) fn pull_when_busy(
+        &mut self,
+        host: &Host<'_>,
+        cpu: CpuId,
+    ) -> Option<(CpuId, TaskId)> {
+        let failed = std::mem::take(&mut self.rq_mut(cpu).failed);
         let mine = self.load(host, cpu);
-        let others = around(cpu, self.cpus.len()).skip(1);
-        let busy = others.filter(|&c| !self.rq(c).waiting.is_empty());
-        let loads = busy.map(|c| (self.load(host, c), c));
-        let (load, from) = loads.reduce(|a, b| if b.0 > a.0 { b } else { a })?;
+        let (load, from) = self.largest_load(host, cpu)?;
         if load * 100 <= mine * IMBALANCE_PCT {
             return None;
         }
         let gap = load - mine;
-        let fits = |t: &&TaskId| self.takes(host, cpu, **t) && self.weight(host, **t) < gap;
+        let counts = |t: TaskId| self.weight(host, t) >> failed.min(63);
+        let fits = |t: &&TaskId| self.takes(host, cpu, **t) && counts(**t) < gap;
         let waiting = self.rq(from).waiting.iter();
         let left = |t: &&TaskId| gap.abs_diff(2 * self.weight(host, **t));
-        let task = waiting.filter(fits).min_by_key(left)?;
-        Some((from, *task))
+        let task = waiting.filter(fits).min_by_key(left).copied();
+        if task.is_none() {
+            self.rq_mut(cpu).failed = failed + 1;
+        }
+        task.map(|task| (from, task))
+    }
+
+    /// The queue with the largest load among those where tasks wait.
+    fn largest_load(&self, host: &Host<'_>, cpu: CpuId) -> Option<(u64, CpuId)> {
+        let others = around(cpu, self.cpus.len()).skip(1);
+        let busy = others.filter(|&c| !self.rq(c).waiting.is_empty());
+        let loads = busy.map(|c| (self.load(host, c), c));
+        loads.reduce(|a, b| if b.0 > a.0 { b } else { a })
     }
 }
 

@@ -37,6 +37,8 @@ pub(super) struct Rq {
     pub(super) waiting: Vec<TaskId>,
     /// When the pCPU looks for a task to pull.
     pub(super) next_balance_ns: u64,
+    /// How often in a row it found none small enough (`nr_balance_failed`).
+    pub(super) failed: u32,
 }
 
 /// The queues of all pCPUs.
@@ -62,6 +64,7 @@ impl Runqueues {
             waiting: Vec::with_capacity(nr_tasks.min(64)),
             // Not all at once, as on a host whose pCPUs booted one by one.
             next_balance_ns: balance_every_ns + cpu * balance_every_ns / nr_cpus as u64,
+            failed: 0,
         };
         Self {
             cpus: (0..nr_cpus as u64).map(rq).collect(),
