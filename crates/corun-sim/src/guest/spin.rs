@@ -4,7 +4,7 @@
 //! of a paravirtual lock).
 
 use crate::machine::Machine;
-use crate::machine::state::{FOREVER, Mode, Phase, Place, Seg, Then};
+use crate::machine::state::{FOREVER, Mode, Phase, Place, Seg, Then, Why};
 use crate::symbols;
 use crate::trace::exit;
 use corun_case::sim::SpinlockKind;
@@ -180,12 +180,9 @@ impl Machine<'_> {
                 self.sem_spin_again(v, t, sem, shared);
                 true
             }
-            Phase::BarrierSpin {
-                barrier,
-                generation,
-            } => {
+            Phase::BarrierSpin { .. } => {
                 self.end_ple_run(v);
-                self.barrier_sleep(t, barrier, generation);
+                self.sleep_for(t, Why::Barrier);
                 true
             }
             _ => false,

@@ -16,7 +16,7 @@ impl Machine<'_> {
             queue.items += 1;
         } else {
             queue.pushers.push_back(t);
-            self.sleep_for(t, Why::Push(q));
+            self.sleep_for(t, Why::Push);
             return;
         }
         self.proceed(t);
@@ -27,7 +27,7 @@ impl Machine<'_> {
         let queue = &mut self.queues[q];
         if queue.items == 0 {
             queue.poppers.push_back(t);
-            self.sleep_for(t, Why::Pop(q));
+            self.sleep_for(t, Why::Pop);
             return;
         }
         queue.items -= 1;
@@ -55,14 +55,10 @@ impl Machine<'_> {
         b.arrived += 1;
         if b.arrived < b.parties {
             b.waiters.push(t);
-            let (generation, spins) = (b.generation, b.spin_ns > 0);
-            if spins {
+            if b.spin_ns > 0 {
                 self.begin_spin(
                     t,
-                    Phase::BarrierSpin {
-                        barrier,
-                        generation,
-                    },
+                    Phase::BarrierSpin { barrier },
                     Seg::new(FOREVER, Account::User, symbols::USER),
                 );
             } else {
@@ -71,7 +67,6 @@ impl Machine<'_> {
             return;
         }
         b.arrived = 0;
-        b.generation += 1;
         let mut waiters = std::mem::take(&mut b.waiters);
         for w in waiters.drain(..) {
             if matches!(self.threads[w].phase, Phase::BarrierSpin { .. }) {
@@ -83,14 +78,5 @@ impl Machine<'_> {
         // Gives the list's memory back.
         self.barriers[barrier].waiters = waiters;
         self.proceed(t);
-    }
-
-    /// A spinner at a barrier goes to sleep.
-    pub(crate) fn barrier_sleep(&mut self, t: usize, barrier: usize, generation: u64) {
-        if self.barriers[barrier].generation == generation {
-            self.sleep_for(t, Why::Barrier);
-        } else {
-            self.proceed(t);
-        }
     }
 }

@@ -26,7 +26,7 @@ impl Machine<'_> {
             Phase::FlushSelf => self.shootdown_others(v, t),
             Phase::FlushReturn => self.shootdown_done(v, t),
             Phase::Sleep(why) => self.fall_asleep(v, t, why),
-            Phase::Woken(why) => self.woken(v, t, why),
+            Phase::Woken(why) => self.woken(t, why),
             // Spins end elsewhere.
             Phase::LockWait { .. }
             | Phase::FlushWait
@@ -143,7 +143,7 @@ impl Machine<'_> {
     fn fall_asleep(&mut self, v: usize, t: usize, why: Why) {
         let thread = &mut self.threads[t];
         if std::mem::take(&mut thread.granted) {
-            self.woken(v, t, why);
+            self.woken(t, why);
             return;
         }
         thread.phase = Phase::Woken(why);
@@ -156,11 +156,11 @@ impl Machine<'_> {
     }
 
     /// Thread `t` runs again after it slept.
-    fn woken(&mut self, _v: usize, t: usize, why: Why) {
+    fn woken(&mut self, t: usize, why: Why) {
         match why {
             Why::Sem { sem, shared } => self.sem_retry(t, sem, shared),
             Why::Packet(flow) => self.receive_again(t, flow),
-            Why::Push(_) | Why::Pop(_) | Why::Barrier | Why::Timer(_) => self.proceed(t),
+            Why::Push | Why::Pop | Why::Barrier | Why::Timer(_) => self.proceed(t),
         }
     }
 }

@@ -3,7 +3,7 @@
 //! kvmtlb (seed 001, figures 9 and 10), by `Shoot4U` (seed 000, section 4).
 
 use crate::machine::Machine;
-use crate::machine::state::{FOREVER, Mode, Phase, Place, Seg, irq};
+use crate::machine::state::{FOREVER, Mode, Phase, Place, Seg, Then, irq};
 use crate::machine::stats::{counter, hist};
 use crate::outcome::Account;
 use crate::symbols;
@@ -24,17 +24,16 @@ impl Machine<'_> {
     /// The own TLB is flushed; now the others'.
     pub(crate) fn shootdown_others(&mut self, v: usize, t: usize) {
         self.find_targets(v, t);
+        let tlb = self.vms[self.vcpus[v].vm].tlb;
+        if tlb == TlbKind::Kvmtlb {
+            self.spare_preempted();
+        }
         if self.targets.is_empty() {
             self.shootdown_done(v, t);
-            return;
-        }
-        match self.vms[self.vcpus[v].vm].tlb {
-            TlbKind::Ipi => self.call_targets(v, t),
-            TlbKind::Kvmtlb => {
-                self.leave_flags();
-                self.call_targets(v, t);
-            }
-            TlbKind::Shoot4u => self.hypervisor_flushes(v, t),
+        } else if tlb == TlbKind::Shoot4u {
+            self.hypervisor_flushes(v, t);
+        } else {
+            self.call_targets(v, t);
         }
     }
 
@@ -51,35 +50,24 @@ impl Machine<'_> {
         }
     }
 
-    /// kvmtlb: targets that are not in guest mode flush when they enter.
-    fn leave_flags(&mut self) {
-        let mut targets = std::mem::take(&mut self.targets);
-        targets.retain(|to| {
-            // The guest cannot see that the host uses the pCPU for itself.
-            let runs = matches!(self.vcpus[*to].place, Place::On(_));
-            if !runs {
-                self.vcpus[*to].flush_on_entry = true;
-            }
-            runs
-        });
-        self.targets = targets;
+    /// kvmtlb: targets without a pCPU flush when they enter, which costs nothing
+    /// here. The guest cannot see that the host uses a pCPU for itself.
+    fn spare_preempted(&mut self) {
+        let vcpus = &self.vcpus;
+        self.targets
+            .retain(|to| matches!(vcpus[*to].place, Place::On(_)));
     }
 
-    /// `to` has a pCPU, and the host does not use that for itself.
-    fn runs(&self, to: usize) -> bool {
+    /// The pCPU that `to` has and that the host does not use for itself.
+    fn running_on(&self, to: usize) -> Option<usize> {
         match self.vcpus[to].place {
-            Place::On(p) => self.pcpus[p].stolen_until_ns <= self.now_ns,
-            Place::Blocked | Place::Ready => false,
+            Place::On(p) if self.pcpus[p].stolen_until_ns <= self.now_ns => Some(p),
+            Place::On(_) | Place::Blocked | Place::Ready => None,
         }
     }
 
     fn call_targets(&mut self, v: usize, t: usize) {
         let targets = std::mem::take(&mut self.targets);
-        if targets.is_empty() {
-            self.targets = targets;
-            self.shootdown_done(v, t);
-            return;
-        }
         let vm = self.vcpus[v].vm;
         self.vcpus[v].acks = targets.len() as u32;
         self.begin_spin(
@@ -152,13 +140,9 @@ impl Machine<'_> {
         let targets = std::mem::take(&mut self.targets);
         let mut running = 0;
         for to in &targets {
-            if let Place::On(p) = self.vcpus[*to].place
-                && self.runs(*to)
-            {
+            if let Some(p) = self.running_on(*to) {
                 running += 1;
                 self.disturb(p);
-            } else {
-                self.vcpus[*to].flush_on_entry = true;
             }
         }
         let round_ns = self.costs.host_ipi_ns + self.costs.exit_ns + self.costs.host_flush_ns;
@@ -180,7 +164,7 @@ impl Machine<'_> {
         }
         self.elapse(p);
         let exit_ns = self.costs.exit_ns + self.costs.host_flush_ns + self.costs.entry_ns;
-        self.busy(p, exit_ns, 0, crate::machine::state::Then::Enter);
+        self.busy(p, exit_ns, 0, Then::Enter);
     }
 
     /// All TLBs are flushed.

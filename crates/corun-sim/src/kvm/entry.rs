@@ -16,7 +16,6 @@ impl Machine<'_> {
         }
         let vcpu = &mut self.vcpus[v];
         vcpu.pending &= !irq::KICK;
-        vcpu.flush_on_entry = false;
         if vcpu.pv_wait {
             vcpu.pv_wait = false;
             self.threads_spin_again(v);

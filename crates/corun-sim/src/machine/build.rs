@@ -213,7 +213,6 @@ impl Parts {
             arriving: VecDeque::with_capacity(32),
             calls: Vec::with_capacity(spec.vcpus as usize),
             ipi_sent_ns: 0,
-            flush_on_entry: false,
             mm: 0,
             irq: None,
             soft: None,
@@ -326,7 +325,6 @@ impl Parts {
             self.barriers.push(Barrier {
                 parties: 0,
                 arrived: 0,
-                generation: 0,
                 spin_ns: barrier.spin_ns,
                 waiters: Vec::with_capacity(64),
             });

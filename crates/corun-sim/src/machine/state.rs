@@ -146,8 +146,6 @@ pub(crate) struct Vcpu {
     pub(crate) calls: Vec<usize>,
     /// When the oldest interrupt not taken was sent; 0: none.
     pub(crate) ipi_sent_ns: u64,
-    /// The host flushes its TLB when it enters.
-    pub(crate) flush_on_entry: bool,
     /// Address space loaded, also while idle (lazy TLB).
     pub(crate) mm: u32,
     /// What runs on it, innermost first: an interrupt, a softirq, a thread.
@@ -203,16 +201,16 @@ pub(crate) enum Phase {
     Sleep(Why),
     /// Slept, and returns from the system call.
     Woken(Why),
-    /// Spins at a barrier until its generation ends.
-    BarrierSpin { barrier: usize, generation: u64 },
+    /// Spins at a barrier until all are there.
+    BarrierSpin { barrier: usize },
 }
 
 /// What a sleeping thread waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Why {
     Sem { sem: usize, shared: bool },
-    Push(usize),
-    Pop(usize),
+    Push,
+    Pop,
     Barrier,
     Timer(u64),
     Packet(usize),
@@ -319,7 +317,6 @@ pub(crate) struct Queue {
 pub(crate) struct Barrier {
     pub(crate) parties: u32,
     pub(crate) arrived: u32,
-    pub(crate) generation: u64,
     pub(crate) spin_ns: u64,
     pub(crate) waiters: Vec<usize>,
 }
