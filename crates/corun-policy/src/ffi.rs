@@ -33,5 +33,7 @@ unsafe extern "C" {
         tun: *const Tunables,
     ) -> bool;
     pub(crate) fn corun_native_yield_slice(left_ns: u64, tun: *const Tunables) -> u64;
+    pub(crate) fn corun_native_region_critical(region: u32) -> bool;
+    pub(crate) fn corun_native_region_rank(region: u32) -> u32;
     pub(crate) fn corun_native_vector_run(vector: *mut Vector);
 }

@@ -5,7 +5,10 @@
 //! through either build. Nothing here decides: it only calls the C code.
 
 mod ffi;
+mod region;
 pub mod vector;
+
+pub use region::Region;
 
 /// Weight of a party that says nothing else (`CORUN_WEIGHT_DEFAULT`).
 pub const WEIGHT_DEFAULT: u32 = 100;

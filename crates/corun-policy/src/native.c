@@ -2,6 +2,7 @@
 /* The policy's header text as linkable symbols, and its layouts asserted. */
 #include <stddef.h>
 
+#include "corun/region.h"
 #include "corun/vector.h"
 
 _Static_assert(sizeof(struct corun_tunables) == 40, "Tunables in lib.rs");
@@ -13,6 +14,18 @@ _Static_assert(sizeof(struct corun_yield_input) == 3, "YieldInput in lib.rs");
 _Static_assert(sizeof(struct corun_vector) == 144, "Vector in vector.rs");
 _Static_assert(offsetof(struct corun_vector, tun) == 104,
 	       "Vector in vector.rs");
+_Static_assert(CORUN_REGION_UNKNOWN == 0, "Region in region.rs");
+_Static_assert(CORUN_REGION_USER == 1, "Region in region.rs");
+_Static_assert(CORUN_REGION_KERNEL == 2, "Region in region.rs");
+_Static_assert(CORUN_REGION_IDLE == 3, "Region in region.rs");
+_Static_assert(CORUN_REGION_LOCK_WAIT == 4, "Region in region.rs");
+_Static_assert(CORUN_REGION_ACK_WAIT == 5, "Region in region.rs");
+_Static_assert(CORUN_REGION_SCHED == 6, "Region in region.rs");
+_Static_assert(CORUN_REGION_MM == 7, "Region in region.rs");
+_Static_assert(CORUN_REGION_IRQ == 8, "Region in region.rs");
+_Static_assert(CORUN_REGION_TLB == 9, "Region in region.rs");
+_Static_assert(CORUN_REGION_LOCK_HELD == 10, "Region in region.rs");
+_Static_assert(CORUN_REGION_NR == 11, "Region in region.rs");
 
 u64 corun_native_share_vtime(u64 delta_ns, u32 weight);
 void corun_native_share_charge_vcpu(struct corun_vcpu *vcpu, u64 delta_ns);
@@ -34,6 +47,8 @@ u32 corun_native_yield_decide(const struct corun_yield_input *in);
 bool corun_native_yield_hint_fresh(u64 made_ns, u64 now_ns,
 				   const struct corun_tunables *tun);
 u64 corun_native_yield_slice(u64 left_ns, const struct corun_tunables *tun);
+bool corun_native_region_critical(u32 region);
+u32 corun_native_region_rank(u32 region);
 void corun_native_vector_run(struct corun_vector *v);
 
 u64 corun_native_share_vtime(u64 delta_ns, u32 weight)
@@ -95,6 +110,16 @@ bool corun_native_yield_hint_fresh(u64 made_ns, u64 now_ns,
 u64 corun_native_yield_slice(u64 left_ns, const struct corun_tunables *tun)
 {
 	return corun_yield_slice(left_ns, tun);
+}
+
+bool corun_native_region_critical(u32 region)
+{
+	return corun_region_critical(region);
+}
+
+u32 corun_native_region_rank(u32 region)
+{
+	return corun_region_rank(region);
 }
 
 void corun_native_vector_run(struct corun_vector *v)
