@@ -2,6 +2,9 @@
 //! Kernel functions of the guests, by name: what a policy sees that looks at a
 //! preempted vCPU's instruction pointer.
 
+use corun_policy::Region;
+use corun_symbols::functions::region_of;
+
 /// A function's number.
 pub type Symbol = u16;
 
@@ -45,22 +48,18 @@ const BUILT_IN: [&str; 12] = [
     "[kernel]",
 ];
 
-/// True for functions that others wait for: seed 004's table of critical guest
-/// OS components (sched, mm, irq, spinlock).
-pub fn is_critical(symbol: Symbol) -> bool {
-    matches!(symbol, FLUSH | IRQ | SCHED | NET_RX | WAKE)
-}
-
-/// Names by number.
+/// Names and classes by number.
 #[derive(Debug, Clone)]
 pub struct Symbols {
     names: Vec<String>,
+    regions: Vec<Region>,
 }
 
 impl Default for Symbols {
     fn default() -> Self {
         Self {
             names: BUILT_IN.iter().map(|n| (*n).to_owned()).collect(),
+            regions: BUILT_IN.iter().map(|n| region_named(n)).collect(),
         }
     }
 }
@@ -74,6 +73,7 @@ impl Symbols {
         let known = self.names.iter().position(|n| n == name);
         let index = known.unwrap_or_else(|| {
             self.names.push(name.to_owned());
+            self.regions.push(region_named(name));
             self.names.len() - 1
         });
         Symbol::try_from(index).unwrap_or(KERNEL)
@@ -84,5 +84,58 @@ impl Symbols {
         self.names
             .get(usize::from(symbol))
             .map_or("[unknown]", String::as_str)
+    }
+
+    /// The class of `symbol`, as a host sees it that has the guest's symbols.
+    pub fn region(&self, symbol: Symbol) -> Region {
+        let region = self.regions.get(usize::from(symbol));
+        region.copied().unwrap_or(Region::Unknown)
+    }
+}
+
+fn region_named(name: &str) -> Region {
+    if name == BUILT_IN[usize::from(USER)] {
+        return Region::User;
+    }
+    region_of(name).unwrap_or(Region::Kernel)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BUILT_IN, Symbols, USER};
+    use corun_policy::Region;
+
+    #[test]
+    fn the_models_own_functions_are_classed_by_the_table() {
+        let symbols = Symbols::default();
+        let regions: Vec<_> = (0..12).map(|s| symbols.region(s).name()).collect();
+        let expected = [
+            "user",
+            "lock-wait",
+            "ack-wait",
+            "tlb",
+            "irq",
+            "sched",
+            "idle",
+            "irq",
+            "sched",
+            "lock-wait",
+            "kernel",
+            "kernel",
+        ];
+        assert_eq!(regions, expected);
+        assert_eq!(BUILT_IN.len(), expected.len());
+    }
+
+    #[test]
+    fn a_models_names_are_looked_up_once() {
+        let mut symbols = Symbols::default();
+        let page = symbols.intern("get_page_from_freelist");
+        assert_eq!(symbols.intern("get_page_from_freelist"), page);
+        assert_eq!(symbols.region(page), Region::Mm);
+        let vfs = symbols.intern("vfs_write");
+        assert_eq!(symbols.region(vfs), Region::Kernel);
+        assert_eq!(symbols.region(USER), Region::User);
+        assert_eq!(symbols.region(vfs + 1), Region::Unknown);
     }
 }

@@ -7,7 +7,6 @@ use crate::machine::slots::Event;
 use crate::machine::state::{FOREVER, Mode, Place, Seg, Then};
 use crate::machine::stats::{counter, hist};
 use crate::outcome::Account;
-use crate::symbols;
 use crate::trace::{Kind, exit};
 
 impl Machine<'_> {
@@ -258,7 +257,9 @@ impl Machine<'_> {
     /// calls critical, or it has an IPI to answer.
     fn is_critical(&self, v: usize) -> bool {
         let waited_for = !self.vcpus[v].calls.is_empty();
-        waited_for || self.holds_spinlock(v) || symbols::is_critical(self.top(v).symbol)
+        waited_for
+            || self.holds_spinlock(v)
+            || self.symbols.region(self.top(v).symbol).is_critical()
     }
 
     fn switch_in(&mut self, p: usize, v: usize) {

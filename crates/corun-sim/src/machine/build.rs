@@ -93,6 +93,7 @@ impl<'a> Machine<'a> {
             flows: parts.flows,
             stats: parts.stats,
             names: parts.names,
+            symbols: parts.symbols,
             trace: Trace::new(sink),
             check: scenario.check,
             targets: Vec::with_capacity(256),

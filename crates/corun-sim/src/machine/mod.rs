@@ -14,6 +14,7 @@ pub(crate) mod stats;
 use crate::engine::timers::Timers;
 use crate::host::sched::{Host, HostCpu, HostScheduler, HostTask, Requests};
 use crate::outcome::{ACCOUNTS, Accounts, Outcome};
+use crate::symbols::Symbols;
 use crate::trace::{Event as TraceEvent, Kind, NO_PCPU, Trace};
 use crate::workload::program::Instr;
 use crate::{Scenario, SimError};
@@ -49,6 +50,8 @@ pub(crate) struct Machine<'a> {
     pub(crate) flows: Vec<Flow>,
     pub(crate) stats: Vec<Stats>,
     pub(crate) names: Vec<String>,
+    /// The guests' kernel functions and their classes.
+    pub(crate) symbols: Symbols,
     pub(crate) trace: Trace<'a>,
     pub(crate) check: bool,
     /// Scratch for lists made while handling an event.
