@@ -3,13 +3,20 @@
  * corun's sched_ext scheduler: thin hooks around the policy in policy/.
  *
  * One DSQ a VM, ordered by the vCPU's vtime; a pCPU takes its next task from the
- * VM with the least vtime. Host tasks share slot 0. Directed yields leave a hint
- * on the spinner's pCPU, which its next dispatch follows.
+ * VM with the least vtime. Host tasks share slot 0. What goes before that order
+ * leaves a mark on a pCPU and kicks it, and its next dispatch follows: the hint of
+ * a directed yield, an urgent vCPU, a gang's sibling.
  */
 #include <scx/common.bpf.h>
 
-#include "discover.bpf.h"
 #include "scx_values.bpf.h"
+
+#include "boost.bpf.h"
+#include "discover.bpf.h"
+#include "events.bpf.h"
+#include "gang.bpf.h"
+#include "guest.bpf.h"
+#include "slices.bpf.h"
 #include "state.bpf.h"
 
 char _license[] SEC("license") = "GPL";
@@ -139,6 +146,8 @@ void BPF_STRUCT_OPS(corun_enqueue, struct task_struct *p, u64 enq_flags)
 	slot = slot_of(p, t);
 	if (waking)
 		wake_vtimes(t, slot);
+	if (is_vcpu(t))
+		note_waits(p, t, waking, scx_bpf_now());
 	count(CORUN_COUNT_enqueues);
 	scx_bpf_dsq_insert_vtime(p, CORUN_DSQ(slot), tun.slice_ns,
 				 t->vcpu.vtime_ns, enq_flags);
@@ -159,6 +168,23 @@ static bool may_run_on(struct task_struct *p, s32 cpu)
 {
 	return bpf_cpumask_test_cpu(cpu, p->cpus_ptr) &&
 	       (!p->migration_disabled || scx_bpf_task_cpu(p) == cpu);
+}
+
+/* The thread that runs in @from's place: KVM's choice @pid, or a better one. */
+static u32 yield_target(struct task_ctx *from, u32 pid, s32 cpu)
+{
+	struct vcpu_rec *r;
+	u32 chosen;
+
+	__sync_fetch_and_add(&state_of(from->slot)->events, 1);
+	if (!has(CORUN_MECHANISM_STRICT))
+		return pid;
+	chosen = choose_sibling(from->slot, from->vcpu_id, cpu);
+	r = chosen ? rec_of(from->slot, chosen - 1) : NULL;
+	if (!r || !r->pid || r->pid == pid)
+		return pid;
+	count(CORUN_COUNT_yields_replaced);
+	return r->pid;
 }
 
 bool BPF_STRUCT_OPS(corun_yield, struct task_struct *from,
@@ -187,12 +213,13 @@ bool BPF_STRUCT_OPS(corun_yield, struct task_struct *from,
 		count(CORUN_COUNT_yields_refused_stranger);
 	if (verdict == CORUN_YIELD_AFFINITY)
 		count(CORUN_COUNT_yields_refused_affinity);
-	if (verdict != CORUN_YIELD_HONOUR || !directed_yield || !c)
+	if (verdict != CORUN_YIELD_HONOUR || !has(CORUN_MECHANISM_YIELD) ||
+	    !c || !f)
 		return false;
 	count(CORUN_COUNT_yields_accepted);
 	c->hint_slice_ns = corun_yield_slice(from->scx.slice, tunables());
 	c->hint_made_ns = bpf_ktime_get_ns();
-	c->hint_pid = to->pid;
+	c->hint_pid = yield_target(f, to->pid, cpu);
 	scx_bpf_task_set_slice(from, 0);
 	return true;
 }
@@ -270,10 +297,9 @@ static __noinline s32 best_slot(struct cpu_ctx *c, s32 except)
 	return found ? (s32)best : -1;
 }
 
-/* Does @prev, whose slice is over, go on? Others that wait were looked at. */
-static __noinline bool keeps(struct cpu_ctx *c, struct task_ctx *t, u32 slot)
+/* Does @prev, whose slice is over, go on? @best: the other VM that waits. */
+static __noinline bool keeps(struct task_ctx *t, u32 slot, s32 best)
 {
-	s32 best = best_slot(c, slot);
 	struct task_struct *head;
 	bool has_head = false;
 	u64 head_vtime_ns = 0;
@@ -283,6 +309,9 @@ static __noinline bool keeps(struct cpu_ctx *c, struct task_ctx *t, u32 slot)
 	if (head) {
 		has_head = true;
 		head_vtime_ns = BPF_CORE_READ(head, scx.dsq_vtime);
+		/* A sibling is urgent: it goes before any other. */
+		if (state_of(slot)->first_pid)
+			head_vtime_ns = t->vcpu.vtime_ns - 1;
 	}
 	bpf_rcu_read_unlock();
 	return corun_share_keeps(vm_of(slot), &t->vcpu,
@@ -290,8 +319,22 @@ static __noinline bool keeps(struct cpu_ctx *c, struct task_ctx *t, u32 slot)
 				 head_vtime_ns);
 }
 
+/* Takes the urgent vCPU of the VM in @slot, or its first task; false: none. */
+static __noinline bool take_from(u32 slot, s32 cpu)
+{
+	struct vm_state *s = state_of(slot);
+	u32 pid = s->first_pid;
+
+	if (pid && __sync_val_compare_and_swap(&s->first_pid, pid, 0) == pid &&
+	    take_pid(pid, cpu, tun.slice_ns)) {
+		count(CORUN_COUNT_urgent_first);
+		return true;
+	}
+	return scx_bpf_dsq_move_to_local(CORUN_DSQ(slot), 0);
+}
+
 /* Takes the first task that may run here from the VM with the best claim. */
-static __noinline bool take_best(struct cpu_ctx *c)
+static __noinline bool take_best(struct cpu_ctx *c, s32 cpu)
 {
 	u32 attempt, taken = 0;
 
@@ -300,7 +343,7 @@ static __noinline bool take_best(struct cpu_ctx *c)
 
 		if (slot < 0)
 			break;
-		if (scx_bpf_dsq_move_to_local(CORUN_DSQ(slot), 0)) {
+		if (take_from(slot, cpu)) {
 			taken++;
 			break;
 		}
@@ -314,42 +357,202 @@ static __noinline bool take_best(struct cpu_ctx *c)
 	return true;
 }
 
+/* The urgent slice on the pCPU of @c ends. */
+static void urgent_ends(struct cpu_ctx *c, u64 now_ns)
+{
+	u64 ran_ns = now_ns - c->serve_start_ns;
+	u64 asked_ns = tun.urgent_slice_ns;
+
+	c->serving_pid = 0;
+	c->urgent_end_ns = now_ns;
+	__sync_fetch_and_add(&served.busy_ns, ran_ns);
+	count_by(CORUN_COUNT_urgent_ns, ran_ns);
+	if (ran_ns <= asked_ns)
+		count(CORUN_COUNT_urgent_le_1x);
+	else if (ran_ns <= 2 * asked_ns)
+		count(CORUN_COUNT_urgent_le_2x);
+	else if (ran_ns <= 4 * asked_ns)
+		count(CORUN_COUNT_urgent_le_4x);
+	else
+		count(CORUN_COUNT_urgent_gt_4x);
+}
+
+/* Takes the urgent vCPU that this pCPU was kicked for, for a short slice. */
+static bool serve_urgent(s32 cpu, struct cpu_ctx *c)
+{
+	u32 pid = c->urgent_pid;
+
+	if (!pid)
+		return false;
+	c->urgent_pid = 0;
+	if (!take_pid(pid, cpu, tun.urgent_slice_ns)) {
+		count(CORUN_COUNT_urgent_stale);
+		return false;
+	}
+	c->serving_pid = pid;
+	return true;
+}
+
+/* Takes a vCPU of the gang that this pCPU was kicked for. */
+static bool join_gang(s32 cpu, struct cpu_ctx *c)
+{
+	u32 slot = c->gang_slot;
+
+	if (!slot)
+		return false;
+	c->gang_slot = 0;
+	if (!take_from(slot, cpu))
+		return false;
+	c->join_end_ns = c->gang_end_ns;
+	count(CORUN_COUNT_gang_dispatches);
+	return true;
+}
+
+/* Takes whom this pCPU was asked to run out of turn. */
+static __noinline bool take_marked(s32 cpu, struct cpu_ctx *c)
+{
+	return serve_urgent(cpu, c) || follow_hint(cpu, c) || join_gang(cpu, c);
+}
+
+/*
+ * Does @t run on past its slice's end, because it is inside a critical section?
+ * Whoever the pCPU was kicked for keeps its mark and comes next.
+ */
+static __noinline bool defers(struct task_ctx *t, u32 slot, s32 best)
+{
+	u32 region;
+
+	if (!has(CORUN_MECHANISM_SYMBOLS) || best < 0 || !is_vcpu(t))
+		return false;
+	region = region_now(t);
+	if (!corun_urgent_defers(region, t->deferred, vm_of(slot), vm_of(best),
+				 tunables()))
+		return false;
+	t->deferred++;
+	count(CORUN_COUNT_deferrals);
+	return true;
+}
+
+/* @prev, charged until now, runs on for @slice_ns. */
+static void run_on(struct task_struct *prev, struct task_ctx *t, s32 cpu,
+		   struct cpu_ctx *c, u64 now_ns, u64 slice_ns)
+{
+	c->running = t->vcpu;
+	c->run_start_ns = now_ns;
+	scx_bpf_task_set_slice(prev, slice_ns);
+	enforce_slice(cpu, c, now_ns, slice_ns);
+}
+
+/*
+ * This pCPU was idle, and was kicked for a task that may not be the one that it
+ * took: another idle pCPU is to look at what is left.
+ */
+static __noinline void kick_idle_for_rest(struct cpu_ctx *c)
+{
+	const struct cpumask *idle = scx_bpf_get_idle_cpumask();
+	u32 cpu = bpf_cpumask_first(idle);
+
+	scx_bpf_put_idle_cpumask(idle);
+	if (cpu >= nr_cpu_ids || best_slot(c, -1) < 0)
+		return;
+	count(CORUN_COUNT_late_kicks);
+	scx_bpf_kick_cpu((s32)cpu, SCX_KICK_IDLE);
+}
+
+/* A turn ends with @prev still runnable. */
+static void dispatch_after(struct task_struct *prev, struct task_ctx *t,
+			   s32 cpu, struct cpu_ctx *c, u64 now_ns)
+{
+	u32 slot = slot_of(prev, t);
+	s32 best;
+
+	settle(t, slot, now_ns);
+	best = best_slot(c, (s32)slot);
+	if (!c->hint_pid && defers(t, slot, best)) {
+		run_on(prev, t, cpu, c, now_ns, tun.defer_ns);
+		return;
+	}
+	if (take_marked(cpu, c))
+		return;
+	if (c->serving_pid != prev->pid && keeps(t, slot, best))
+		count(CORUN_COUNT_keeps);
+	else if (take_best(c, cpu))
+		return;
+	if (c->serving_pid == prev->pid)
+		urgent_ends(c, now_ns);
+	run_on(prev, t, cpu, c, now_ns, tun.slice_ns);
+}
+
 void BPF_STRUCT_OPS(corun_dispatch, s32 cpu, struct task_struct *prev)
 {
 	struct cpu_ctx *c = cpu_ctx_of(cpu);
-	u64 now_ns = scx_bpf_now();
 	struct task_ctx *t;
-	u32 slot;
 
 	if (!c)
 		c = &cpus[0];
 	c->kick_pending = 0;
 	__builtin_memset(c->tried, 0, sizeof(c->tried));
 	if (!prev || !(prev->scx.flags & SCX_TASK_QUEUED)) {
-		if (!follow_hint(cpu, c))
-			take_best(c);
+		if (take_marked(cpu, c) || take_best(c, cpu))
+			kick_idle_for_rest(c);
 		return;
 	}
 	t = task_ctx_of(prev);
-	if (!t)
+	if (t)
+		dispatch_after(prev, t, cpu, c, scx_bpf_now());
+}
+
+/* An urgent slice of @t begins: its VM pays for the switches, too. */
+static void urgent_starts(struct task_ctx *t, u32 slot, u64 now_ns)
+{
+	struct vcpu_rec *r = rec_of(t->slot, t->vcpu_id);
+	struct corun_vm *vm = vm_of(slot);
+	u64 waited_ns;
+
+	__sync_fetch_and_add(&vm->vtime_ns,
+			     corun_share_vtime(tun.boost_cost_ns, vm->weight));
+	count(CORUN_COUNT_urgent_slices);
+	if (!r)
 		return;
-	slot = slot_of(prev, t);
-	settle(t, slot, now_ns);
-	if (follow_hint(cpu, c))
-		return;
-	if (keeps(c, t, slot)) {
-		count(CORUN_COUNT_keeps);
-		c->running = t->vcpu;
-		c->run_start_ns = now_ns;
-	} else if (take_best(c)) {
-		return;
+	r->boosted_ns = now_ns;
+	waited_ns = r->urgent_ns ? now_ns - r->urgent_ns : 0;
+	count_by(CORUN_COUNT_urgent_wait_ns, waited_ns);
+	__sync_fetch_and_add(&served.served, 1);
+	__sync_fetch_and_add(&served.waited_ns, waited_ns);
+}
+
+/* Notes on @cpu that @p runs there, and sees to its slice's end. */
+static void begin_turn(struct task_struct *p, struct task_ctx *t, s32 cpu,
+		       struct cpu_ctx *c, u32 slot, u64 now_ns)
+{
+	bool new_vm = c->running_slot != slot;
+	u64 slice_ns = p->scx.slice;
+
+	c->kick_pending = 0;
+	c->running = t->vcpu;
+	c->running_slot = slot;
+	c->run_start_ns = now_ns;
+	if (c->serving_pid == p->pid) {
+		c->serve_start_ns = now_ns;
+		urgent_starts(t, slot, now_ns);
+	} else {
+		c->serving_pid = 0;
+		if (c->join_end_ns) {
+			slice_ns = corun_gang_slice(c->join_end_ns - now_ns,
+						    tunables());
+			scx_bpf_task_set_slice(p, slice_ns);
+		}
+		if (has(CORUN_MECHANISM_GANG) && new_vm)
+			pull_gang(slot, cpu, now_ns + slice_ns, now_ns);
 	}
-	scx_bpf_task_set_slice(prev, tun.slice_ns);
+	c->join_end_ns = 0;
+	enforce_slice(cpu, c, now_ns, slice_ns);
 }
 
 void BPF_STRUCT_OPS(corun_running, struct task_struct *p)
 {
-	struct cpu_ctx *c = cpu_ctx_of(scx_bpf_task_cpu(p));
+	s32 cpu = scx_bpf_task_cpu(p);
+	struct cpu_ctx *c = cpu_ctx_of(cpu);
 	struct task_ctx *t = task_ctx_of(p);
 	u64 now_ns = scx_bpf_now();
 	struct corun_vm *vm;
@@ -360,28 +563,36 @@ void BPF_STRUCT_OPS(corun_running, struct task_struct *p)
 	slot = slot_of(p, t);
 	vm = vm_of(slot);
 	t->run_start_ns = now_ns;
+	t->deferred = 0;
 	vtime_now_ns = corun_later(vtime_now_ns, vm->vtime_ns);
 	vm->vcpu_vtime_now_ns =
 		corun_later(vm->vcpu_vtime_now_ns, t->vcpu.vtime_ns);
-	if (!c)
-		return;
-	c->kick_pending = 0;
-	c->running = t->vcpu;
-	c->running_slot = slot;
-	c->run_start_ns = now_ns;
+	if (c)
+		begin_turn(p, t, cpu, c, slot, now_ns);
+	if (is_vcpu(t))
+		note_runs(t, now_ns);
 }
 
 void BPF_STRUCT_OPS(corun_stopping, struct task_struct *p, bool runnable)
 {
 	struct cpu_ctx *c = cpu_ctx_of(scx_bpf_task_cpu(p));
 	struct task_ctx *t = task_ctx_of(p);
+	u64 now_ns = scx_bpf_now();
+	struct vcpu_rec *r;
 
-	if (c)
+	if (c) {
+		if (c->serving_pid == p->pid)
+			urgent_ends(c, now_ns);
 		c->run_start_ns = 0;
+		c->enforced_end_ns = 0;
+	}
 	if (!t)
 		return;
-	settle(t, slot_of(p, t), scx_bpf_now());
+	settle(t, slot_of(p, t), now_ns);
 	t->run_start_ns = 0;
+	r = is_vcpu(t) ? rec_of(t->slot, t->vcpu_id) : NULL;
+	if (r)
+		r->runs = 0;
 }
 
 void BPF_STRUCT_OPS(corun_set_weight, struct task_struct *p, u32 weight)
@@ -412,6 +623,15 @@ void BPF_STRUCT_OPS(corun_enable, struct task_struct *p)
 	t->vcpu.vtime_ns = vm_of(slot_of(p, t))->vcpu_vtime_now_ns;
 }
 
+void BPF_STRUCT_OPS(corun_exit_task, struct task_struct *p,
+		    struct scx_exit_task_args *args)
+{
+	struct task_ctx *t = task_ctx_of(p);
+
+	if (t && is_vcpu(t))
+		forget_vcpu(t);
+}
+
 /* CPUs come and go: nothing here is laid out by what is online. */
 void BPF_STRUCT_OPS(corun_cpu_online, s32 cpu)
 {
@@ -432,7 +652,8 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(corun_init)
 			return err;
 	}
 	vms[CORUN_HOST_SLOT].weight = CORUN_WEIGHT_DEFAULT;
-	return 0;
+	err = init_slice_timers();
+	return err ? err : init_window();
 }
 
 void BPF_STRUCT_OPS(corun_exit, struct scx_exit_info *ei)
@@ -447,6 +668,7 @@ SCX_OPS_DEFINE(corun_ops, .select_cpu = (void *)corun_select_cpu,
 	       .stopping = (void *)corun_stopping,
 	       .set_weight = (void *)corun_set_weight,
 	       .init_task = (void *)corun_init_task,
+	       .exit_task = (void *)corun_exit_task,
 	       .enable = (void *)corun_enable,
 	       .cpu_online = (void *)corun_cpu_online,
 	       .cpu_offline = (void *)corun_cpu_offline,

@@ -9,6 +9,7 @@
 #ifndef CORUN_DISCOVER_BPF_H
 #define CORUN_DISCOVER_BPF_H
 
+#include "boost.bpf.h"
 #include "state.bpf.h"
 
 /* KVM is a module: its types come from the module's BTF, by field name. */
@@ -36,6 +37,7 @@ static u32 claim_slot(u64 kvm, u32 tgid)
 		vm->used_ns = 0;
 		vm->vcpu_vtime_now_ns = 0;
 		vm->weight = CORUN_WEIGHT_DEFAULT;
+		__builtin_memset(state_of(slot), 0, sizeof(struct vm_state));
 		if (slot >= nr_slots)
 			nr_slots = slot + 1;
 		count(CORUN_COUNT_vms_found);
@@ -65,6 +67,43 @@ static u32 slot_of_kvm(u64 kvm, u32 tgid)
 	return slot;
 }
 
+/* Thread @pid with context @t runs @vcpu of the VM in @slot. */
+static void register_vcpu(struct task_ctx *t, struct kvm_vcpu___corun *vcpu,
+			  u32 slot, u32 pid)
+{
+	struct vcpu_rec *r;
+
+	t->slot = slot;
+	t->generation = info_of(slot)->generation;
+	t->vcpu_id = BPF_CORE_READ(vcpu, vcpu_id);
+	t->kvm_vcpu = (u64)vcpu;
+	t->vcpu.weight = CORUN_WEIGHT_DEFAULT;
+	t->vcpu.vtime_ns = vm_of(slot)->vcpu_vtime_now_ns;
+	t->kvm = (u64)BPF_CORE_READ(vcpu, kvm);
+	r = rec_of(slot, t->vcpu_id);
+	if (r) {
+		__builtin_memset(r, 0, sizeof(*r));
+		r->pid = pid;
+		/* It is the current thread. */
+		r->runs = 1;
+	}
+	__sync_fetch_and_add(&info_of(slot)->nr_vcpus, 1);
+	count(CORUN_COUNT_vcpus_found);
+}
+
+/* Thread @t, a vCPU's, ends. */
+static void forget_vcpu(struct task_ctx *t)
+{
+	struct vcpu_rec *r = rec_of(t->slot, t->vcpu_id);
+
+	if (r) {
+		__builtin_memset(r, 0, sizeof(*r));
+		no_longer_waits(state_of(t->slot), t->vcpu_id);
+	}
+	__sync_fetch_and_sub(&info_of(t->slot)->nr_vcpus, 1);
+	t->kvm = 0;
+}
+
 SEC("?fentry/kvm_arch_vcpu_load")
 int BPF_PROG(on_vcpu_load, struct kvm_vcpu___corun *vcpu)
 {
@@ -84,14 +123,7 @@ int BPF_PROG(on_vcpu_load, struct kvm_vcpu___corun *vcpu)
 	slot = slot_of_kvm(kvm, p->tgid);
 	if (slot == CORUN_HOST_SLOT)
 		return 0;
-	t->slot = slot;
-	t->generation = info_of(slot)->generation;
-	t->vcpu_id = BPF_CORE_READ(vcpu, vcpu_id);
-	t->vcpu.weight = CORUN_WEIGHT_DEFAULT;
-	t->vcpu.vtime_ns = vm_of(slot)->vcpu_vtime_now_ns;
-	t->kvm = kvm;
-	__sync_fetch_and_add(&info_of(slot)->nr_vcpus, 1);
-	count(CORUN_COUNT_vcpus_found);
+	register_vcpu(t, vcpu, slot, p->pid);
 	return 0;
 }
 

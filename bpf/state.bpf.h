@@ -3,8 +3,12 @@
 #ifndef CORUN_STATE_BPF_H
 #define CORUN_STATE_BPF_H
 
+#include "corun/gang.h"
+#include "corun/pool.h"
 #include "corun/share.h"
 #include "corun/types.h"
+#include "corun/urgent.h"
+#include "corun/vcpuset.h"
 #include "corun/yield.h"
 #include "counters.h"
 
@@ -29,17 +33,67 @@ struct vm_info {
 	u32 reserved;
 };
 
+/* What boosts know of the VM in a slot; user space sets the symbols. */
+struct vm_state {
+	/* vCPUs that wait for a pCPU. */
+	struct corun_vcpuset waiting;
+	/* Times that a vCPU waited for a preempted sibling, now and a window ago. */
+	u64 events;
+	u64 events_before;
+	u64 used_before_ns;
+	/*
+	 * What tells its kernel: MSR_LSTAR and MSR_CSTAR of its vCPUs, and the
+	 * instruction pointer of the last halt.
+	 */
+	u64 lstar;
+	u64 cstar;
+	u64 halt_rip;
+	/* Where its kernel's text begins, and the image with its symbols; 0: none. */
+	u64 text_base;
+	u32 image;
+	/* Its vCPUs are started together. */
+	u32 coupled;
+	/* Thread that runs before its siblings; 0: none. */
+	u32 first_pid;
+	u32 reserved;
+};
+
+/* What others may know of a vCPU. */
+struct vcpu_rec {
+	/* It waits for a pCPU since then; 0: it runs, or it sleeps. */
+	u64 waits_since_ns;
+	/* It is urgent since then; 0: it is not. */
+	u64 urgent_ns;
+	/* Its last urgent slice began then; 0: there was none. */
+	u64 boosted_ns;
+	/* Siblings whose IPIs it has not taken. */
+	struct corun_vcpuset ipi_from;
+	/* Thread; 0: no such vCPU. */
+	u32 pid;
+	/* It has a pCPU. */
+	u32 runs;
+	/* Where it was stopped: enum corun_region, and whether in the kernel. */
+	u32 region;
+	u32 in_kernel;
+	/* The pCPU that it is bound to; -1: it has a choice. */
+	s32 only_cpu;
+	u32 reserved;
+};
+
 /* Per task. */
 struct task_ctx {
 	struct corun_vcpu vcpu;
 	/* When it was last charged or began to run; 0: does not run. */
 	u64 run_start_ns;
+	/* Address of KVM's struct kvm_vcpu, for vCPU threads. */
+	u64 kvm_vcpu;
 	/* Set for vCPU threads alone: their VM, its slot, generation and index. */
 	u64 kvm;
 	u32 slot;
 	u32 generation;
 	u32 vcpu_id;
-	u32 reserved;
+	/* Times in a row that its slice's end was put off. */
+	u32 deferred;
 };
 
 /* Per pCPU. */
@@ -54,7 +108,21 @@ struct cpu_ctx {
 	u32 hint_pid;
 	/* A preempting kick is on its way; one at a time. */
 	u32 kick_pending;
+	/* Urgent vCPU that this pCPU was kicked for; 0: none. */
+	u32 urgent_pid;
+	/* Urgent vCPU that has its short slice here; 0: none. */
+	u32 serving_pid;
+	/* When its short slice began, and when the last one ended; 0: none. */
+	u64 serve_start_ns;
+	u64 urgent_end_ns;
+	/* Slot whose gang this pCPU was kicked for, and its leader's end; 0: none. */
+	u32 gang_slot;
 	u32 reserved;
+	u64 gang_end_ns;
+	/* Leader's end, for who is about to run here; 0: of no gang. */
+	u64 join_end_ns;
+	/* End of the slice that a timer enforces; 0: none. */
+	u64 enforced_end_ns;
 	/* Slots that had nothing for this pCPU in this dispatch. */
 	u64 tried[CORUN_MAX_SLOTS / 64];
 };
@@ -62,8 +130,10 @@ struct cpu_ctx {
 /* Set by user space before loading, as are the two below. */
 const volatile struct corun_tunables tun;
 const volatile u32 nr_cpu_ids = 1;
-/* Directed yields are honoured; off: accepted by nobody, as other schedulers do. */
-const volatile bool directed_yield = true;
+/* enum corun_mechanism: what is on. */
+const volatile u32 mechanisms;
+/* Last-level cache of each pCPU. */
+const volatile u16 llc_of_cpu[CORUN_MAX_CPUS];
 
 #define CORUN_COUNTER_STRING(name) #name,
 const char counter_names[CORUN_COUNTER_NR][CORUN_COUNTER_NAME_LEN] = {
@@ -72,11 +142,24 @@ const char counter_names[CORUN_COUNTER_NR][CORUN_COUNTER_NAME_LEN] = {
 
 struct corun_vm vms[CORUN_MAX_SLOTS];
 struct vm_info vm_infos[CORUN_MAX_SLOTS];
+struct vm_state vm_states[CORUN_MAX_SLOTS];
 struct cpu_ctx cpus[CORUN_MAX_CPUS];
 /* Slots ever used: bounds the search. The host's is always one. */
 u32 nr_slots = 1;
 /* vtime of the VM that was picked last. */
 u64 vtime_now_ns;
+/* How many pCPUs may serve urgent vCPUs at once. */
+struct corun_pool pool;
+/* Urgent service since loading; the window's controller takes differences. */
+struct corun_pool_window served;
+
+/* vCPUs by slot and id; a map, so that user space does not mirror all of it. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, CORUN_MAX_SLOTS *CORUN_MAX_VCPUS);
+	__type(key, u32);
+	__type(value, struct vcpu_rec);
+} vcpu_recs SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -136,6 +219,34 @@ static __always_inline struct cpu_ctx *cpu_ctx_of(s32 cpu)
 	if (cpu < 0 || cpu >= CORUN_MAX_CPUS)
 		return NULL;
 	return &cpus[cpu & (CORUN_MAX_CPUS - 1)];
+}
+
+static __always_inline void count_by(u32 counter, u64 by)
+{
+	u64 *value = bpf_map_lookup_elem(&counters, &counter);
+
+	if (value)
+		*value += by;
+}
+
+static __always_inline struct vm_state *state_of(u32 slot)
+{
+	return &vm_states[slot & (CORUN_MAX_SLOTS - 1)];
+}
+
+/* What is known of vCPU @id of the VM in @slot; NULL beyond the table. */
+static __always_inline struct vcpu_rec *rec_of(u32 slot, u32 id)
+{
+	u32 at = slot * CORUN_MAX_VCPUS + id;
+
+	if (slot == CORUN_HOST_SLOT || id >= CORUN_MAX_VCPUS)
+		return NULL;
+	return bpf_map_lookup_elem(&vcpu_recs, &at);
+}
+
+static __always_inline bool has(u32 mechanism)
+{
+	return mechanisms & mechanism;
 }
 
 /*

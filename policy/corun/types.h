@@ -26,6 +26,16 @@ typedef int64_t s64;
 
 #define CORUN_INLINE static inline __attribute__((always_inline))
 
+/*
+ * Hides what is known of @x from the compiler, so that it keeps a mask on an
+ * index that BPF's verifier, which knows less, wants to see.
+ */
+#ifdef __bpf__
+#define CORUN_OPAQUE(x) asm volatile("" : "+r"(x))
+#else
+#define CORUN_OPAQUE(x) ((void)(x))
+#endif
+
 /* cgroup v2's cpu.weight: range and default (kernel: CGROUP_WEIGHT_*). */
 #define CORUN_WEIGHT_MIN 1
 #define CORUN_WEIGHT_DEFAULT 100
@@ -65,6 +75,74 @@ struct corun_tunables {
 	 * slice_ns.
 	 */
 	u64 yield_min_slice_ns;
+	/*
+	 * Slice of a vCPU that others wait for (urgent.h). Default 100 us, range
+	 * 10 us to slice_ns: the micro-slice of seed 004, long enough to take an
+	 * interrupt or leave a critical section, short enough that who gives way
+	 * finds its caches warm.
+	 */
+	u64 urgent_slice_ns;
+	/*
+	 * Least time between two urgent slices on one pCPU, and between two of
+	 * one vCPU. Default 200 us, range 0 to 1 s: urgent slices take at most a
+	 * third of any pCPU, whatever guests do.
+	 */
+	u64 urgent_gap_ns;
+	/*
+	 * How far ahead of the VM that gives way a VM may be, in vtime, and still
+	 * be boosted. Default 2 * slice_ns, range 0 to 1 s. All boosted time is
+	 * charged, so this is the VM's whole budget: who boosts itself without end
+	 * is this far ahead once, and at its fair share from then on.
+	 */
+	u64 boost_debt_ns;
+	/*
+	 * Charged for each boost on top of the time that it ran: two switches and
+	 * the cold caches of the one that gave way. Default 10 us (switches of
+	 * 1 to 3 us, caches the rest), range 0 to 1 ms.
+	 */
+	u64 boost_cost_ns;
+	/*
+	 * A vCPU caught inside a critical section at its slice's end runs on for
+	 * this long. Default 50 us, range 0 (never) to 1 ms: spinlocks are held for
+	 * some 1 to 15 us.
+	 */
+	u64 defer_ns;
+	/* ... and so many times in a row. Default 2, range 0 to 8. */
+	u64 defer_max;
+	/* How often the pool's size and VMs' coupling are looked at: 10 ms. */
+	u64 window_ns;
+	/*
+	 * A VM is coupled, and its vCPUs are started together, when one of them
+	 * waits for a preempted sibling at least once in this much CPU time.
+	 * Default 2 ms, range 10 us to 1 s: with less, all of a slice is likely to
+	 * have such a wait in it.
+	 */
+	u64 gang_event_gap_ns;
+	/*
+	 * What runs elsewhere gives way to the sibling of a coupled VM's vCPU only
+	 * after this. Default 1 ms, range 0 to slice_ns.
+	 */
+	u64 gang_min_run_ns;
+};
+
+/* What may be switched on and off by itself. Bits; names in corun-policy. */
+enum corun_mechanism {
+	/* Directed yields are honoured (Debooster). */
+	CORUN_MECHANISM_YIELD = 1,
+	/* Whom a spinner yields to is chosen here (Strict Boost). */
+	CORUN_MECHANISM_STRICT = 2,
+	/* Who is sent an IPI while preempted runs before its siblings. */
+	CORUN_MECHANISM_IPI = 4,
+	/* The same for interrupts of devices. */
+	CORUN_MECHANISM_IO = 8,
+	/* Urgent vCPUs get short slices at once, in place of other VMs' vCPUs. */
+	CORUN_MECHANISM_MICRO = 16,
+	/* Guest symbols tell critical sections: choice of targets, deferral. */
+	CORUN_MECHANISM_SYMBOLS = 32,
+	/* vCPUs of coupled VMs are started together. */
+	CORUN_MECHANISM_GANG = 64,
+	/* Halt polling follows contention (by user space). */
+	CORUN_MECHANISM_HALT = 128,
 };
 
 /* A scheduling party: one VM, or (slot 0) all tasks that belong to no VM. */

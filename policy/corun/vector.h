@@ -6,8 +6,11 @@
 #ifndef CORUN_VECTOR_H
 #define CORUN_VECTOR_H
 
+#include "gang.h"
+#include "pool.h"
 #include "share.h"
 #include "types.h"
+#include "urgent.h"
 #include "yield.h"
 
 /* Which decision a vector asks for; names as in policy/vectors/. */
@@ -20,7 +23,15 @@ enum corun_vector_op {
 	CORUN_OP_YIELD_DECIDE = 5,
 	CORUN_OP_YIELD_SLICE = 6,
 	CORUN_OP_YIELD_FRESH = 7,
-	CORUN_OP_NR = 8,
+	CORUN_OP_YIELD_SCORE = 8,
+	CORUN_OP_URGENT_DECIDE = 9,
+	CORUN_OP_URGENT_TAKES = 10,
+	CORUN_OP_URGENT_DEFERS = 11,
+	CORUN_OP_POOL_NEXT = 12,
+	CORUN_OP_GANG_COUPLED = 13,
+	CORUN_OP_GANG_PULLS = 14,
+	CORUN_OP_GANG_SLICE = 15,
+	CORUN_OP_NR = 16,
 };
 
 #define CORUN_VECTOR_IN 10
@@ -71,6 +82,80 @@ CORUN_INLINE void corun_vector_yield(struct corun_vector *v)
 	v->out[0] = corun_yield_decide(&in);
 }
 
+CORUN_INLINE void corun_vector_urgent(struct corun_vector *v)
+{
+	struct corun_vm vm = { .vtime_ns = v->in[0] };
+	struct corun_vm best = { .vtime_ns = v->in[1] };
+	struct corun_victim victim = {
+		.vm_vtime_ns = v->in[1],
+		.urgent_end_ns = v->in[2],
+		.sibling_or_host = v->in[3],
+		.taken = v->in[4],
+	};
+
+	switch (v->op) {
+	case CORUN_OP_URGENT_DECIDE:
+		v->out[0] = corun_urgent_decide(v->in[0], v->in[1], v->in[2],
+						v->in[3], &v->tun);
+		break;
+	case CORUN_OP_URGENT_TAKES:
+		v->out[0] = corun_urgent_takes(&vm, &victim, v->in[5], &v->tun);
+		break;
+	default:
+		v->out[0] = corun_urgent_defers((u32)v->in[2], v->in[3], &vm,
+						&best, &v->tun);
+	}
+}
+
+CORUN_INLINE void corun_vector_pool(struct corun_vector *v)
+{
+	struct corun_pool pool = { .size = (u32)v->in[0],
+				   .calm = (u32)v->in[1] };
+	struct corun_pool_window w = {
+		.window_ns = v->in[2],
+		.busy_ns = v->in[3],
+		.waited_ns = v->in[4],
+		.events = v->in[5],
+		.served = v->in[6],
+		.nr_cpus = v->in[7],
+	};
+
+	pool = corun_pool_next(pool, &w, &v->tun);
+	v->out[0] = pool.size;
+	v->out[1] = pool.calm;
+}
+
+CORUN_INLINE void corun_vector_gang(struct corun_vector *v)
+{
+	struct corun_vm vm = { .vtime_ns = v->in[0] };
+	struct corun_vm other = { .vtime_ns = v->in[1],
+				  .weight = (u32)v->in[2] };
+
+	switch (v->op) {
+	case CORUN_OP_GANG_COUPLED:
+		v->out[0] = corun_gang_coupled(v->in[0], v->in[1], v->in[2],
+					       &v->tun);
+		break;
+	case CORUN_OP_GANG_PULLS:
+		v->out[0] = corun_gang_pulls(&vm, &other, v->in[3], &v->tun);
+		break;
+	default:
+		v->out[0] = corun_gang_slice(v->in[0], &v->tun);
+	}
+}
+
+CORUN_INLINE void corun_vector_score(struct corun_vector *v)
+{
+	struct corun_sibling s = {
+		.waits_since_ns = v->in[0],
+		.region = (u32)v->in[1],
+		.in_kernel = v->in[2],
+		.ipi_from_spinner = v->in[3],
+	};
+
+	v->out[0] = corun_yield_score(&s, v->in[4]);
+}
+
 /* Runs the decision that @v names. */
 CORUN_INLINE void corun_vector_run(struct corun_vector *v)
 {
@@ -97,6 +182,22 @@ CORUN_INLINE void corun_vector_run(struct corun_vector *v)
 		break;
 	case CORUN_OP_YIELD_FRESH:
 		v->out[0] = corun_yield_hint_fresh(v->in[0], v->in[1], &v->tun);
+		break;
+	case CORUN_OP_YIELD_SCORE:
+		corun_vector_score(v);
+		break;
+	case CORUN_OP_URGENT_DECIDE:
+	case CORUN_OP_URGENT_TAKES:
+	case CORUN_OP_URGENT_DEFERS:
+		corun_vector_urgent(v);
+		break;
+	case CORUN_OP_POOL_NEXT:
+		corun_vector_pool(v);
+		break;
+	case CORUN_OP_GANG_COUPLED:
+	case CORUN_OP_GANG_PULLS:
+	case CORUN_OP_GANG_SLICE:
+		corun_vector_gang(v);
 		break;
 	}
 }

@@ -10,6 +10,7 @@
 #ifndef CORUN_YIELD_H
 #define CORUN_YIELD_H
 
+#include "region.h"
 #include "types.h"
 
 /* What becomes of a directed yield. Stable: counters and traces carry it. */
@@ -69,6 +70,46 @@ CORUN_INLINE bool corun_yield_hint_fresh(u64 made_ns, u64 now_ns,
 					 const struct corun_tunables *tun)
 {
 	return (s64)(now_ns - made_ns) <= (s64)tun->hint_max_age_ns;
+}
+
+/* A sibling of a spinner, as the choice sees it. */
+struct corun_sibling {
+	/* It waits for a pCPU since then; 0: it runs, or it sleeps. */
+	u64 waits_since_ns;
+	/* enum corun_region of where it was stopped. */
+	u32 region;
+	/* It was stopped in kernel mode. */
+	bool in_kernel;
+	/* The spinner sent it an IPI that it has not taken. */
+	bool ipi_from_spinner;
+};
+
+#define CORUN_SCORE_WAIT_MAX ((1ULL << 48) - 1)
+
+/*
+ * How much a spinner gains when this sibling runs; 0: nothing. After Strict
+ * Boost (seed 002): first who owes the spinner an answer to an IPI, in whatever
+ * mode it was stopped; then who was stopped in the kernel, likely lock holders
+ * first; then who waits for longest. Never who runs, and never who sleeps: it
+ * would have to be woken, which is an IPI's work. Who spins itself
+ * (corun_region_rank() is 0) comes last.
+ */
+CORUN_INLINE u64 corun_yield_score(const struct corun_sibling *s, u64 now_ns)
+{
+	u64 waited_ns = now_ns - s->waits_since_ns;
+	u64 class = 1;
+
+	if (!s->waits_since_ns)
+		return 0;
+	if ((s64)waited_ns < 0)
+		waited_ns = 0;
+	if (waited_ns > CORUN_SCORE_WAIT_MAX)
+		waited_ns = CORUN_SCORE_WAIT_MAX;
+	if (s->ipi_from_spinner)
+		class = 7;
+	else if (s->in_kernel)
+		class = 2 + corun_region_rank(s->region);
+	return class << 48 | waited_ns;
 }
 
 #endif /* CORUN_YIELD_H */

@@ -13,6 +13,9 @@ pub enum HostError {
     /// The scheduler should not be loaded here.
     #[error(transparent)]
     Refused(#[from] Refusal),
+    /// A map of guest symbols.
+    #[error(transparent)]
+    Symbols(#[from] corun_symbols::LibraryError),
     /// The kernel did not take a BPF object, or a map cannot be read.
     #[error("{step}")]
     Bpf {

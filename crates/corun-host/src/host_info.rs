@@ -53,3 +53,19 @@ pub(crate) fn cpu_has(flag: &str) -> bool {
             .is_some_and(|line| line.split_whitespace().any(|word| word == flag))
     })
 }
+
+/// True when guests' registers can be read from KVM's memory: on AMD they are in
+/// the VMCB, whose layout is in the vendor module's types.
+pub(crate) fn vmcb_is_readable() -> bool {
+    Path::new("/sys/kernel/btf/kvm_amd").exists()
+}
+
+/// Number of `cpu`'s last-level cache; 0 where the kernel does not say: one for all.
+pub(crate) fn llc_of_cpu(cpu: usize) -> u16 {
+    let cache = format!("/sys/devices/system/cpu/cpu{cpu}/cache");
+    (2..=4)
+        .rev()
+        .find_map(|index| first_line(format!("{cache}/index{index}/id")))
+        .and_then(|id| id.parse().ok())
+        .unwrap_or(0)
+}

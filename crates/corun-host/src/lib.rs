@@ -6,6 +6,8 @@
 
 pub mod counters;
 mod error;
+mod guests;
+mod hooks;
 mod host_info;
 pub mod observe;
 pub mod options;
@@ -17,5 +19,7 @@ mod text;
 pub mod vectors;
 mod vms;
 
+pub use corun_policy::Mechanisms;
+pub use corun_symbols::Source as SymbolSource;
 pub use error::{HostError, Result};
 pub use options::RunOptions;

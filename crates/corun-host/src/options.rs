@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What `corun run` can be told.
 
-use corun_policy::Tunables;
+use corun_policy::{Mechanisms, Tunables};
 use std::time::Duration;
 
 /// Options of the scheduler.
@@ -12,8 +12,10 @@ pub struct RunOptions {
     pub slice: Duration,
     /// Factor for every time constant, for emulated hosts (1.0 on hardware).
     pub time_scale: f64,
-    /// Honour KVM's directed yields.
-    pub directed_yield: bool,
+    /// What is switched on.
+    pub mechanisms: Mechanisms,
+    /// Maps of guest kernels' symbols.
+    pub symbols: Vec<corun_symbols::Source>,
     /// Print counters this often.
     pub stats: Option<Duration>,
     /// Print JSON lines instead of text.
@@ -27,7 +29,8 @@ impl Default for RunOptions {
         Self {
             slice: Duration::from_nanos(Tunables::default().slice_ns),
             time_scale: 1.0,
-            directed_yield: true,
+            mechanisms: Mechanisms::ALL,
+            symbols: Vec::new(),
             stats: None,
             json: false,
             ignored_hazards: Vec::new(),
@@ -56,24 +59,8 @@ impl RunOptions {
         if !(1.0..=1000.0).contains(&self.time_scale) {
             return Err(OptionError::TimeScale(self.time_scale));
         }
-        let unscaled = Tunables::default();
-        let slice_ns = self.scale(u64::try_from(self.slice.as_nanos()).unwrap_or(u64::MAX));
-        Ok(Tunables {
-            slice_ns,
-            wakeup_gran_ns: self.scale(unscaled.wakeup_gran_ns).min(slice_ns),
-            sleeper_credit_ns: slice_ns,
-            hint_max_age_ns: 2 * slice_ns,
-            yield_min_slice_ns: self.scale(unscaled.yield_min_slice_ns).min(slice_ns),
-        })
-    }
-
-    #[allow(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "at most 1 s times 1000, and positive"
-    )]
-    fn scale(&self, time_ns: u64) -> u64 {
-        (time_ns as f64 * self.time_scale) as u64
+        let slice_ns = u64::try_from(self.slice.as_nanos()).unwrap_or(u64::MAX);
+        Ok(Tunables::scaled(slice_ns, self.time_scale))
     }
 }
 
@@ -84,30 +71,6 @@ mod tests {
     #[test]
     fn without_options_the_policys_defaults_hold() {
         assert_eq!(RunOptions::default().tunables(), Ok(Tunables::default()));
-    }
-
-    #[test]
-    fn the_time_scale_applies_to_every_constant() {
-        let t = RunOptions {
-            time_scale: 100.0,
-            ..RunOptions::default()
-        }
-        .tunables()
-        .unwrap();
-        assert_eq!(t.slice_ns, 300_000_000);
-        assert_eq!(t.wakeup_gran_ns, 100_000_000);
-        assert_eq!(t.yield_min_slice_ns, 10_000_000);
-    }
-
-    #[test]
-    fn no_constant_exceeds_a_short_slice() {
-        let options = RunOptions {
-            slice: Duration::from_micros(100),
-            ..RunOptions::default()
-        };
-        let t = options.tunables().unwrap();
-        assert_eq!(t.wakeup_gran_ns, 100_000);
-        assert_eq!(t.yield_min_slice_ns, 100_000);
     }
 
     #[test]

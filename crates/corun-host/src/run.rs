@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! `corun run`: checks the host, loads the scheduler, reports, leaves cleanly.
 
-mod report;
+pub(crate) mod report;
 
 use crate::error::{HostError, Result};
+use crate::guests::Guests;
 use crate::options::RunOptions;
 use crate::sched::{KernelExit, Scheduler};
 use crate::vms::Vm;
 use crate::{host_info, preflight};
+use corun_symbols::Library;
 use report::Reporter;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,10 +26,12 @@ pub fn run(options: &RunOptions, stop: &AtomicBool) -> Result<()> {
     let reporter = Reporter::new(options.json);
     reporter.host(&host_info::kernel_release(), &preflight::features())?;
     preflight::check(&options.ignored_hazards)?;
+    let symbols = Library::read(&options.symbols)?;
+    reporter.symbols(&symbols)?;
     loop {
-        let mut scheduler = Scheduler::load(&tunables, options.directed_yield)?;
+        let mut scheduler = Scheduler::load(&tunables, options.mechanisms, &symbols)?;
         reporter.scheduling(options, &tunables)?;
-        match serve(&mut scheduler, options, &reporter, stop)? {
+        match serve(&mut scheduler, options, &symbols, &reporter, stop)? {
             End::Stopped => {
                 reporter.stats(&scheduler.counters()?)?;
                 scheduler.unload();
@@ -51,10 +55,12 @@ enum End {
 fn serve(
     scheduler: &mut Scheduler,
     options: &RunOptions,
+    symbols: &Library,
     reporter: &Reporter,
     stop: &AtomicBool,
 ) -> Result<End> {
     let mut known = BTreeMap::new();
+    let mut guests = Guests::default();
     let mut refreshed: Option<Instant> = None;
     let mut reported = Instant::now();
     loop {
@@ -70,6 +76,7 @@ fn serve(
         if refreshed.is_none_or(|at| at.elapsed() >= REFRESH) {
             let vms = scheduler.vms();
             scheduler.set_weights(&vms);
+            guests.resolve(symbols, scheduler, &vms, reporter)?;
             tell_changes(reporter, &mut known, vms)?;
             refreshed = Some(Instant::now());
         }

@@ -3,11 +3,14 @@
 
 use crate::counters::{self, Counters};
 use crate::error::{During, HostError, Result};
+use crate::guests;
+use crate::hooks;
 use crate::host_info;
-use crate::skel::corun::{CorunSkel, CorunSkelBuilder};
+use crate::skel::corun::{CorunSkel, CorunSkelBuilder, types};
 use crate::text::c_string;
 use crate::vms::{self, Vm};
-use corun_policy::Tunables;
+use corun_policy::{Mechanisms, Tunables};
+use corun_symbols::{Evidence, Library, Match};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{Link, OpenObject, PrintLevel};
 use std::mem::MaybeUninit;
@@ -36,12 +39,16 @@ pub(crate) struct Scheduler {
     pub(crate) discovers: bool,
     // Dropped in this order: the scheduler leaves first.
     struct_ops: Option<Link>,
-    _discovery: Vec<Link>,
+    _hooks: Vec<Link>,
 }
 
 impl Scheduler {
     /// Loads the scheduler and hands it the host's tasks.
-    pub(crate) fn load(tunables: &Tunables, directed_yield: bool) -> Result<Self> {
+    pub(crate) fn load(
+        tunables: &Tunables,
+        mechanisms: Mechanisms,
+        symbols: &Library,
+    ) -> Result<Self> {
         libbpf_rs::set_print(Some((PrintLevel::Warn, print_warning)));
         // The skeleton borrows its object; a load happens once, or once more
         // when kvm arrives, so these few bytes are not worth a self-reference.
@@ -55,12 +62,7 @@ impl Scheduler {
             .rodata_data
             .as_mut()
             .ok_or(HostError::Section(".rodata"))?;
-        rodata.tun.slice_ns = tunables.slice_ns;
-        rodata.tun.wakeup_gran_ns = tunables.wakeup_gran_ns;
-        rodata.tun.sleeper_credit_ns = tunables.sleeper_credit_ns;
-        rodata.tun.hint_max_age_ns = tunables.hint_max_age_ns;
-        rodata.tun.yield_min_slice_ns = tunables.yield_min_slice_ns;
-        rodata.directed_yield = directed_yield;
+        tune(rodata, tunables, mechanisms);
         let cpus = libbpf_rs::num_possible_cpus().during("counting CPUs")?;
         rodata.nr_cpu_ids = u32::try_from(cpus).unwrap_or(u32::MAX);
         let names = rodata
@@ -70,27 +72,29 @@ impl Scheduler {
             .collect::<Vec<_>>();
 
         let discovers = host_info::kvm_has_btf();
-        open.progs.on_vcpu_load.set_autoload(discovers);
-        open.progs.on_destroy_vm.set_autoload(discovers);
+        let wanted = hooks::Wanted {
+            mechanisms,
+            kvm: discovers,
+            symbols: !symbols.images().is_empty(),
+        };
+        wanted.choose(&mut open.progs);
         // A helper of scx's headers that nothing here uses.
         open.progs.scx_lib_init_probe.set_autoload(false);
         let mut skel = open
             .load()
             .during("loading the scheduler into the kernel")?;
-        let mut discovery = Vec::new();
-        if discovers {
-            let load = skel
-                .progs
-                .on_vcpu_load
-                .attach()
-                .during("attaching to vCPU loads")?;
-            let destroy = skel
-                .progs
-                .on_destroy_vm
-                .attach()
-                .during("attaching to VM ends")?;
-            discovery.extend([load, destroy]);
+        let hooks = wanted.attach(&skel.progs)?;
+        let bss = skel
+            .maps
+            .bss_data
+            .as_mut()
+            .ok_or(HostError::Section(".bss"))?;
+        for (at, image) in symbols.images().iter().enumerate().take(guests::IMAGES_MAX) {
+            bss.image_ranges[at] = u32::try_from(image.ranges.len()).unwrap_or(0);
+            bss.image_text_len[at] =
+                u32::try_from(image.text_end - image.text_start).unwrap_or(u32::MAX);
         }
+        guests::fill_ranges(&skel.maps.symbol_ranges, symbols)?;
         counters::pin(&mut skel.maps.counters, &names)?;
         let struct_ops = skel
             .maps
@@ -102,7 +106,7 @@ impl Scheduler {
             names,
             discovers,
             struct_ops: Some(struct_ops),
-            _discovery: discovery,
+            _hooks: hooks,
         })
     }
 
@@ -145,6 +149,35 @@ impl Scheduler {
         }
     }
 
+    /// What is known of the kernel that the VM in `slot` runs.
+    pub(crate) fn evidence(&self, slot: usize) -> Evidence {
+        let states = self.skel.maps.bss_data.as_ref().map(|bss| &bss.vm_states);
+        states
+            .and_then(|all| all.get(slot))
+            .map_or_else(Evidence::default, |s| Evidence {
+                lstar: s.lstar,
+                cstar: s.cstar,
+                halt_rip: s.halt_rip,
+            })
+    }
+
+    /// Tells the scheduler which image the VM in `slot` runs, and where; `None`:
+    /// nothing is known.
+    pub(crate) fn set_image(&mut self, slot: usize, found: Option<Match>) {
+        let Some(bss) = self.skel.maps.bss_data.as_mut() else {
+            return;
+        };
+        let Some(state) = bss.vm_states.get_mut(slot) else {
+            return;
+        };
+        // In this order, so that no wrong base is used meanwhile.
+        state.image = 0;
+        if let Some(found) = found {
+            state.text_base = found.text_base;
+            state.image = u32::try_from(found.image_index + 1).unwrap_or(0);
+        }
+    }
+
     /// Why the kernel ended the scheduler, once it has.
     pub(crate) fn kernel_exit(&self) -> Option<KernelExit> {
         let uei = &self.skel.maps.data_data.as_ref()?.uei;
@@ -164,6 +197,31 @@ impl Scheduler {
             }
             std::thread::sleep(std::time::Duration::from_millis(50));
         }
+    }
+}
+
+/// Sets what the BPF programs read and never write.
+fn tune(rodata: &mut types::rodata, t: &Tunables, mechanisms: Mechanisms) {
+    rodata.tun = types::corun_tunables {
+        slice_ns: t.slice_ns,
+        wakeup_gran_ns: t.wakeup_gran_ns,
+        sleeper_credit_ns: t.sleeper_credit_ns,
+        hint_max_age_ns: t.hint_max_age_ns,
+        yield_min_slice_ns: t.yield_min_slice_ns,
+        urgent_slice_ns: t.urgent_slice_ns,
+        urgent_gap_ns: t.urgent_gap_ns,
+        boost_debt_ns: t.boost_debt_ns,
+        boost_cost_ns: t.boost_cost_ns,
+        defer_ns: t.defer_ns,
+        defer_max: t.defer_max,
+        window_ns: t.window_ns,
+        gang_event_gap_ns: t.gang_event_gap_ns,
+        gang_min_run_ns: t.gang_min_run_ns,
+    };
+    rodata.mechanisms = mechanisms.bits();
+    rodata.guest_readable = host_info::vmcb_is_readable();
+    for (cpu, llc) in rodata.llc_of_cpu.iter_mut().enumerate() {
+        *llc = host_info::llc_of_cpu(cpu);
     }
 }
 

@@ -68,6 +68,15 @@ fn to_bpf(t: &Tunables) -> types::corun_tunables {
         sleeper_credit_ns: t.sleeper_credit_ns,
         hint_max_age_ns: t.hint_max_age_ns,
         yield_min_slice_ns: t.yield_min_slice_ns,
+        urgent_slice_ns: t.urgent_slice_ns,
+        urgent_gap_ns: t.urgent_gap_ns,
+        boost_debt_ns: t.boost_debt_ns,
+        boost_cost_ns: t.boost_cost_ns,
+        defer_ns: t.defer_ns,
+        defer_max: t.defer_max,
+        window_ns: t.window_ns,
+        gang_event_gap_ns: t.gang_event_gap_ns,
+        gang_min_run_ns: t.gang_min_run_ns,
     }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Symbols of `native.c`.
 
+use crate::boost::{Pool, PoolWindow, Sibling, Victim};
 use crate::vector::Vector;
 use crate::{Tunables, Vcpu, Vm, YieldInput};
 
@@ -33,6 +34,45 @@ unsafe extern "C" {
         tun: *const Tunables,
     ) -> bool;
     pub(crate) fn corun_native_yield_slice(left_ns: u64, tun: *const Tunables) -> u64;
+    pub(crate) fn corun_native_yield_score(s: *const Sibling, now_ns: u64) -> u64;
+    pub(crate) fn corun_native_urgent_decide(
+        waits_since_ns: u64,
+        urgent_ns: u64,
+        boosted_ns: u64,
+        now_ns: u64,
+        tun: *const Tunables,
+    ) -> u32;
+    pub(crate) fn corun_native_urgent_takes(
+        vm: *const Vm,
+        victim: *const Victim,
+        now_ns: u64,
+        tun: *const Tunables,
+    ) -> bool;
+    pub(crate) fn corun_native_urgent_defers(
+        region: u32,
+        done: u64,
+        vm: *const Vm,
+        best: *const Vm,
+        tun: *const Tunables,
+    ) -> bool;
+    pub(crate) fn corun_native_pool_next(
+        pool: Pool,
+        w: *const PoolWindow,
+        tun: *const Tunables,
+    ) -> Pool;
+    pub(crate) fn corun_native_gang_coupled(
+        was: bool,
+        events: u64,
+        used_ns: u64,
+        tun: *const Tunables,
+    ) -> bool;
+    pub(crate) fn corun_native_gang_pulls(
+        vm: *const Vm,
+        other: *const Vm,
+        ran_ns: u64,
+        tun: *const Tunables,
+    ) -> bool;
+    pub(crate) fn corun_native_gang_slice(leader_left_ns: u64, tun: *const Tunables) -> u64;
     pub(crate) fn corun_native_region_critical(region: u32) -> bool;
     pub(crate) fn corun_native_region_rank(region: u32) -> u32;
     pub(crate) fn corun_native_vector_run(vector: *mut Vector);

@@ -4,44 +4,21 @@
 //! The BPF scheduler compiles the same text; [`vector`] runs the same inputs
 //! through either build. Nothing here decides: it only calls the C code.
 
+pub mod boost;
 mod ffi;
+mod mechanisms;
 mod region;
+mod tunables;
 pub mod vector;
 
+pub use mechanisms::{Mechanisms, UnknownMechanism};
 pub use region::Region;
+pub use tunables::Tunables;
 
 /// Weight of a party that says nothing else (`CORUN_WEIGHT_DEFAULT`).
 pub const WEIGHT_DEFAULT: u32 = 100;
 /// Largest weight (`CORUN_WEIGHT_MAX`).
 pub const WEIGHT_MAX: u32 = 10_000;
-
-/// `struct corun_tunables`: all times in nanoseconds; the header has ranges and
-/// reasons.
-#[repr(C)]
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(
-    missing_docs,
-    reason = "documented where they are defined, in policy/corun/types.h"
-)]
-pub struct Tunables {
-    pub slice_ns: u64,
-    pub wakeup_gran_ns: u64,
-    pub sleeper_credit_ns: u64,
-    pub hint_max_age_ns: u64,
-    pub yield_min_slice_ns: u64,
-}
-
-impl Default for Tunables {
-    fn default() -> Self {
-        Self {
-            slice_ns: 3_000_000,
-            wakeup_gran_ns: 1_000_000,
-            sleeper_credit_ns: 3_000_000,
-            hint_max_age_ns: 6_000_000,
-            yield_min_slice_ns: 100_000,
-        }
-    }
-}
 
 /// `struct corun_vm`: one party to the host's CPU time.
 #[repr(C)]
@@ -98,7 +75,7 @@ pub enum Verdict {
 }
 
 // The same sizes and offsets are asserted in native.c.
-const _: () = assert!(size_of::<Tunables>() == 40);
+const _: () = assert!(size_of::<Tunables>() == 112);
 const _: () = assert!(size_of::<Vm>() == 32 && std::mem::offset_of!(Vm, weight) == 24);
 const _: () = assert!(size_of::<YieldInput>() == 3);
 const _: () = assert!(size_of::<Vcpu>() == 24 && std::mem::offset_of!(Vcpu, weight) == 16);

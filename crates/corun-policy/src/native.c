@@ -5,13 +5,20 @@
 #include "corun/region.h"
 #include "corun/vector.h"
 
-_Static_assert(sizeof(struct corun_tunables) == 40, "Tunables in lib.rs");
+_Static_assert(sizeof(struct corun_tunables) == 112, "Tunables in lib.rs");
 _Static_assert(sizeof(struct corun_vm) == 32, "Vm in lib.rs");
 _Static_assert(offsetof(struct corun_vm, weight) == 24, "Vm in lib.rs");
 _Static_assert(sizeof(struct corun_vcpu) == 24, "Vcpu in lib.rs");
 _Static_assert(offsetof(struct corun_vcpu, weight) == 16, "Vcpu in lib.rs");
+_Static_assert(sizeof(struct corun_sibling) == 16, "Sibling in boost.rs");
+_Static_assert(offsetof(struct corun_sibling, in_kernel) == 12,
+	       "Sibling in boost.rs");
+_Static_assert(sizeof(struct corun_victim) == 24, "Victim in boost.rs");
+_Static_assert(sizeof(struct corun_pool) == 8, "Pool in boost.rs");
+_Static_assert(sizeof(struct corun_pool_window) == 48,
+	       "PoolWindow in boost.rs");
 _Static_assert(sizeof(struct corun_yield_input) == 3, "YieldInput in lib.rs");
-_Static_assert(sizeof(struct corun_vector) == 144, "Vector in vector.rs");
+_Static_assert(sizeof(struct corun_vector) == 216, "Vector in vector.rs");
 _Static_assert(offsetof(struct corun_vector, tun) == 104,
 	       "Vector in vector.rs");
 _Static_assert(CORUN_REGION_UNKNOWN == 0, "Region in region.rs");
@@ -26,6 +33,14 @@ _Static_assert(CORUN_REGION_IRQ == 8, "Region in region.rs");
 _Static_assert(CORUN_REGION_TLB == 9, "Region in region.rs");
 _Static_assert(CORUN_REGION_LOCK_HELD == 10, "Region in region.rs");
 _Static_assert(CORUN_REGION_NR == 11, "Region in region.rs");
+
+_Static_assert(CORUN_MECHANISM_YIELD == 1 && CORUN_MECHANISM_STRICT == 2 &&
+		       CORUN_MECHANISM_IPI == 4 && CORUN_MECHANISM_IO == 8 &&
+		       CORUN_MECHANISM_MICRO == 16 &&
+		       CORUN_MECHANISM_SYMBOLS == 32 &&
+		       CORUN_MECHANISM_GANG == 64 &&
+		       CORUN_MECHANISM_HALT == 128,
+	       "Mechanisms in mechanisms.rs");
 
 u64 corun_native_share_vtime(u64 delta_ns, u32 weight);
 void corun_native_share_charge_vcpu(struct corun_vcpu *vcpu, u64 delta_ns);
@@ -47,6 +62,26 @@ u32 corun_native_yield_decide(const struct corun_yield_input *in);
 bool corun_native_yield_hint_fresh(u64 made_ns, u64 now_ns,
 				   const struct corun_tunables *tun);
 u64 corun_native_yield_slice(u64 left_ns, const struct corun_tunables *tun);
+u64 corun_native_yield_score(const struct corun_sibling *s, u64 now_ns);
+u32 corun_native_urgent_decide(u64 waits_since_ns, u64 urgent_ns,
+			       u64 boosted_ns, u64 now_ns,
+			       const struct corun_tunables *tun);
+bool corun_native_urgent_takes(const struct corun_vm *vm,
+			       const struct corun_victim *victim, u64 now_ns,
+			       const struct corun_tunables *tun);
+bool corun_native_urgent_defers(u32 region, u64 done, const struct corun_vm *vm,
+				const struct corun_vm *best,
+				const struct corun_tunables *tun);
+struct corun_pool corun_native_pool_next(struct corun_pool pool,
+					 const struct corun_pool_window *w,
+					 const struct corun_tunables *tun);
+bool corun_native_gang_coupled(bool was, u64 events, u64 used_ns,
+			       const struct corun_tunables *tun);
+bool corun_native_gang_pulls(const struct corun_vm *vm,
+			     const struct corun_vm *other, u64 ran_ns,
+			     const struct corun_tunables *tun);
+u64 corun_native_gang_slice(u64 leader_left_ns,
+			    const struct corun_tunables *tun);
 bool corun_native_region_critical(u32 region);
 u32 corun_native_region_rank(u32 region);
 void corun_native_vector_run(struct corun_vector *v);
@@ -110,6 +145,59 @@ bool corun_native_yield_hint_fresh(u64 made_ns, u64 now_ns,
 u64 corun_native_yield_slice(u64 left_ns, const struct corun_tunables *tun)
 {
 	return corun_yield_slice(left_ns, tun);
+}
+
+u64 corun_native_yield_score(const struct corun_sibling *s, u64 now_ns)
+{
+	return corun_yield_score(s, now_ns);
+}
+
+u32 corun_native_urgent_decide(u64 waits_since_ns, u64 urgent_ns,
+			       u64 boosted_ns, u64 now_ns,
+			       const struct corun_tunables *tun)
+{
+	return corun_urgent_decide(waits_since_ns, urgent_ns, boosted_ns,
+				   now_ns, tun);
+}
+
+bool corun_native_urgent_takes(const struct corun_vm *vm,
+			       const struct corun_victim *victim, u64 now_ns,
+			       const struct corun_tunables *tun)
+{
+	return corun_urgent_takes(vm, victim, now_ns, tun);
+}
+
+bool corun_native_urgent_defers(u32 region, u64 done, const struct corun_vm *vm,
+				const struct corun_vm *best,
+				const struct corun_tunables *tun)
+{
+	return corun_urgent_defers(region, done, vm, best, tun);
+}
+
+struct corun_pool corun_native_pool_next(struct corun_pool pool,
+					 const struct corun_pool_window *w,
+					 const struct corun_tunables *tun)
+{
+	return corun_pool_next(pool, w, tun);
+}
+
+bool corun_native_gang_coupled(bool was, u64 events, u64 used_ns,
+			       const struct corun_tunables *tun)
+{
+	return corun_gang_coupled(was, events, used_ns, tun);
+}
+
+bool corun_native_gang_pulls(const struct corun_vm *vm,
+			     const struct corun_vm *other, u64 ran_ns,
+			     const struct corun_tunables *tun)
+{
+	return corun_gang_pulls(vm, other, ran_ns, tun);
+}
+
+u64 corun_native_gang_slice(u64 leader_left_ns,
+			    const struct corun_tunables *tun)
+{
+	return corun_gang_slice(leader_left_ns, tun);
 }
 
 bool corun_native_region_critical(u32 region)

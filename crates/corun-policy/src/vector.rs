@@ -5,7 +5,7 @@ use crate::{Tunables, ffi};
 use serde::Deserialize;
 
 /// The decisions, in the order of `enum corun_vector_op`.
-pub const OPS: [&str; 8] = [
+pub const OPS: [&str; 16] = [
     "share_vtime",
     "share_charge",
     "share_wake",
@@ -14,6 +14,14 @@ pub const OPS: [&str; 8] = [
     "yield_decide",
     "yield_slice",
     "yield_fresh",
+    "yield_score",
+    "urgent_decide",
+    "urgent_takes",
+    "urgent_defers",
+    "pool_next",
+    "gang_coupled",
+    "gang_pulls",
+    "gang_slice",
 ];
 
 /// Most inputs of a decision (`CORUN_VECTOR_IN`).
@@ -37,7 +45,7 @@ pub struct Vector {
     pub tunables: Tunables,
 }
 
-const _: () = assert!(size_of::<Vector>() == 144 && std::mem::offset_of!(Vector, tunables) == 104);
+const _: () = assert!(size_of::<Vector>() == 216 && std::mem::offset_of!(Vector, tunables) == 104);
 
 impl Vector {
     /// A vector that has not run, with default tunables; inputs beyond
@@ -95,12 +103,19 @@ impl Expected {
     }
 }
 
+const FILES: [&str; 5] = [
+    include_str!("../../../policy/vectors/share.json"),
+    include_str!("../../../policy/vectors/yield.json"),
+    include_str!("../../../policy/vectors/urgent.json"),
+    include_str!("../../../policy/vectors/pool.json"),
+    include_str!("../../../policy/vectors/gang.json"),
+];
+
 /// The vectors of the repository.
 pub fn repository() -> Result<Vec<Expected>, serde_json::Error> {
-    let mut all: Vec<Expected> =
-        serde_json::from_str(include_str!("../../../policy/vectors/share.json"))?;
-    let yields: Vec<Expected> =
-        serde_json::from_str(include_str!("../../../policy/vectors/yield.json"))?;
-    all.extend(yields);
+    let mut all = Vec::new();
+    for file in FILES {
+        all.extend(serde_json::from_str::<Vec<Expected>>(file)?);
+    }
     Ok(all)
 }

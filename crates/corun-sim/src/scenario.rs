@@ -43,8 +43,8 @@ pub struct SchedulerSpec {
     pub settings: SchedTunables,
     /// Settings of corun's.
     pub tunables: Tunables,
-    /// corun honours directed yields.
-    pub directed_yield: bool,
+    /// What of corun is switched on.
+    pub mechanisms: corun_policy::Mechanisms,
 }
 
 /// A guest.

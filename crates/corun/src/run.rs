@@ -2,7 +2,7 @@
 //! `corun run`.
 
 use anyhow::Result;
-use corun_host::{RunOptions, preflight};
+use corun_host::{Mechanisms, RunOptions, SymbolSource, preflight};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -21,9 +21,14 @@ pub(crate) struct Args {
     /// more (`corun lab run` sets it)
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
     time_scale: f64,
-    /// Refuse KVM's directed yields, as other sched_ext schedulers do (for comparison)
-    #[arg(long)]
-    no_directed_yield: bool,
+    /// What is switched on beyond fair shares: a list of yield, strict, ipi, io,
+    /// micro, symbols, gang, halt; or all, or none
+    #[arg(long, value_name = "LIST", default_value = "all")]
+    mechanisms: Mechanisms,
+    /// Symbols of guests' kernels: VM=FILE (a System.map or the guest's
+    /// /proc/kallsyms), or a directory of System.map files for any VM that they fit
+    #[arg(long, value_name = "VM=FILE|DIR")]
+    symbols: Vec<SymbolSource>,
     /// Print counters every SEC seconds
     #[arg(long, value_name = "SEC")]
     stats: Option<f64>,
@@ -40,7 +45,8 @@ pub(crate) fn run(args: &Args, stop: &AtomicBool) -> Result<()> {
     let options = RunOptions {
         slice: Duration::from_micros(args.slice_us),
         time_scale: args.time_scale,
-        directed_yield: !args.no_directed_yield,
+        mechanisms: args.mechanisms,
+        symbols: args.symbols.clone(),
         stats,
         json: args.json,
         ignored_hazards: args.ignored_hazards.clone(),

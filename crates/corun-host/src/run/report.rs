@@ -7,20 +7,21 @@ use crate::options::RunOptions;
 use crate::preflight::Feature;
 use crate::vms::Vm;
 use corun_policy::Tunables;
+use corun_symbols::{Library, NoMatch};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::io::Write as _;
 
-pub(super) struct Reporter {
+pub(crate) struct Reporter {
     json: bool,
 }
 
 impl Reporter {
-    pub(super) fn new(json: bool) -> Self {
+    pub(crate) fn new(json: bool) -> Self {
         Self { json }
     }
 
-    pub(super) fn host(&self, release: &str, features: &[Feature]) -> Result<()> {
+    pub(crate) fn host(&self, release: &str, features: &[Feature]) -> Result<()> {
         // Writing to a String cannot fail.
         let mut text = format!("corun {} on kernel {release}\n", env!("CARGO_PKG_VERSION"));
         for f in features {
@@ -34,12 +35,12 @@ impl Reporter {
         )
     }
 
-    pub(super) fn scheduling(&self, options: &RunOptions, tunables: &Tunables) -> Result<()> {
+    pub(crate) fn scheduling(&self, options: &RunOptions, tunables: &Tunables) -> Result<()> {
         let text = format!(
-            "corun: scheduling (slice {:.3} ms, time scale {}, directed yield {})\n",
+            "corun: scheduling (slice {:.3} ms, time scale {}, mechanisms: {})\n",
             tunables.slice_ns as f64 / 1e6,
             options.time_scale,
-            if options.directed_yield { "on" } else { "off" },
+            options.mechanisms,
         );
         self.print(
             &text,
@@ -47,12 +48,12 @@ impl Reporter {
                 "event": "scheduling",
                 "slice_ns": tunables.slice_ns,
                 "time_scale": options.time_scale,
-                "directed_yield": options.directed_yield,
+                "mechanisms": options.mechanisms.names().collect::<Vec<_>>(),
             }),
         )
     }
 
-    pub(super) fn vm(&self, change: &str, vm: &Vm) -> Result<()> {
+    pub(crate) fn vm(&self, change: &str, vm: &Vm) -> Result<()> {
         let text = format!(
             "corun: VM {:?} {change}: pid {}, {} vCPUs, weight {}, {:.3} s of CPU\n",
             vm.name,
@@ -64,7 +65,42 @@ impl Reporter {
         self.print(&text, &json!({"event": "vm", "change": change, "vm": vm}))
     }
 
-    pub(super) fn stats(&self, counters: &Counters) -> Result<()> {
+    pub(crate) fn symbols(&self, library: &Library) -> Result<()> {
+        for map in library.skipped() {
+            self.print(
+                &format!("corun: symbols: {map}\n"),
+                &json!({"event": "symbols_skipped", "why": map.to_string()}),
+            )?;
+        }
+        for image in library.images() {
+            let ranges = image.ranges.len();
+            self.print(
+                &format!("corun: symbols: {} ({ranges} ranges)\n", image.name),
+                &json!({"event": "symbols", "name": image.name, "ranges": ranges}),
+            )?;
+        }
+        Ok(())
+    }
+
+    /// What is known of the kernel of `vm`: its map and address, or why none.
+    pub(crate) fn kernel(
+        &self,
+        vm: &str,
+        found: std::result::Result<(&str, u64), &NoMatch>,
+    ) -> Result<()> {
+        match found {
+            Ok((name, base)) => self.print(
+                &format!("corun: VM {vm:?} runs {name} at {base:#x}\n"),
+                &json!({"event": "kernel", "vm": vm, "symbols": name, "text_base": base}),
+            ),
+            Err(why) => self.print(
+                &format!("corun: no symbols: {why}\n"),
+                &json!({"event": "kernel", "vm": vm, "symbols": null, "why": why.to_string()}),
+            ),
+        }
+    }
+
+    pub(crate) fn stats(&self, counters: &Counters) -> Result<()> {
         let mut text = String::from("corun: counters\n");
         for (name, value) in counters {
             let _ = writeln!(text, "  {name:<26} {value}");
@@ -72,14 +108,14 @@ impl Reporter {
         self.print(&text, &json!({"event": "stats", "counters": counters}))
     }
 
-    pub(super) fn kvm_arrived(&self) -> Result<()> {
+    pub(crate) fn kvm_arrived(&self) -> Result<()> {
         self.print(
             "corun: kvm was loaded: reloading with VM discovery\n",
             &json!({"event": "kvm_arrived"}),
         )
     }
 
-    pub(super) fn left(&self) -> Result<()> {
+    pub(crate) fn left(&self) -> Result<()> {
         self.print(
             "corun: left; the kernel's own scheduler is back\n",
             &json!({"event": "left"}),

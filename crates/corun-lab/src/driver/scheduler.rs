@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 /// What `corun run` prints first when it schedules.
 const READY_LINE: &str = "corun: scheduling";
 /// Verifying and attaching BPF programs takes seconds under emulation.
-const LOAD_TIMEOUT: Duration = Duration::from_mins(1);
+const LOAD_TIMEOUT: Duration = Duration::from_mins(3);
 /// The same for leaving.
 const UNLOAD_TIMEOUT: Duration = Duration::from_mins(1);
 /// Lines of corun's output that are kept for messages.
@@ -43,7 +43,8 @@ impl HostScheduler {
     pub(super) fn select(&mut self, scheduler: &Scheduler) -> Result<()> {
         self.release()?;
         if scheduler.kind == SchedulerKind::Corun {
-            let arguments = arguments(self.factor, &scheduler.options);
+            let mut arguments = arguments(self.factor, &scheduler.options);
+            arguments.extend(guest_symbols()?);
             self.corun = Some(Corun::load(&self.program, &arguments)?);
         }
         self.check()
@@ -80,6 +81,20 @@ fn arguments(factor: f64, options: &[String]) -> Vec<String> {
     }
     arguments.extend(options.iter().cloned());
     arguments
+}
+
+/// Where the map of the guests' kernel is put.
+const SYMBOLS_DIR: &str = "/run/corun-symbols";
+
+/// `--symbols` for `corun run`: guests of the host's own kernel version have the
+/// host's symbols; others are seen to run another kernel.
+fn guest_symbols() -> Result<[String; 2]> {
+    let map = Path::new(SYMBOLS_DIR).join("System.map");
+    if !map.exists() {
+        fs::create_dir_all(SYMBOLS_DIR).doing(|| format!("create {SYMBOLS_DIR}"))?;
+        fs::copy("/proc/kallsyms", &map).doing(|| format!("write {}", map.display()))?;
+    }
+    Ok(["--symbols".to_owned(), SYMBOLS_DIR.to_owned()])
 }
 
 /// What the kernel says of sched_ext: "enabled", "disabled", ...

@@ -2,15 +2,15 @@
 //! Options of `corun run`, as cases give them to the simulator.
 
 use corun_case::hint;
-use corun_policy::Tunables;
+use corun_policy::{Mechanisms, Tunables};
 
 /// What they say.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CorunOptions {
     /// `--slice-us`. Nanoseconds.
     pub slice_ns: u64,
-    /// Not `--no-directed-yield`.
-    pub directed_yield: bool,
+    /// `--mechanisms`.
+    pub mechanisms: Mechanisms,
 }
 
 /// Options that the simulator cannot follow.
@@ -20,23 +20,18 @@ pub struct OptionsError(String);
 
 /// Those with a meaning in the simulator, and those without: the latter change
 /// nothing that it models.
-const KNOWN: [&str; 4] = [
-    "--slice-us",
-    "--no-directed-yield",
-    "--stats",
-    "--ignore-hazard",
-];
+const KNOWN: [&str; 4] = ["--slice-us", "--mechanisms", "--stats", "--ignore-hazard"];
 
 impl CorunOptions {
     /// Reads `options`, an argument each.
     pub fn parse(options: &[String]) -> Result<Self, OptionsError> {
         let mut parsed = Self {
             slice_ns: Tunables::default().slice_ns,
-            directed_yield: true,
+            mechanisms: Mechanisms::ALL,
         };
         let mut rest = options.iter();
         while let Some(option) = rest.next() {
-            let (name, mut value) = match option.split_once('=') {
+            let (name, value) = match option.split_once('=') {
                 Some((name, value)) => (name, Some(value)),
                 None => (option.as_str(), None),
             };
@@ -47,34 +42,23 @@ impl CorunOptions {
                     hint(name, KNOWN)
                 )));
             }
-            if name == "--no-directed-yield" {
-                if value.is_some() {
-                    return Err(OptionsError(format!("{name} takes no value")));
-                }
-                parsed.directed_yield = false;
-                continue;
-            }
-            value = value.or_else(|| rest.next().map(String::as_str));
+            let value = value.or_else(|| rest.next().map(String::as_str));
             let value = value.ok_or_else(|| OptionsError(format!("{name}: no value")))?;
             if name == "--slice-us" {
                 parsed.slice_ns = slice_ns(value)?;
+            }
+            if name == "--mechanisms" {
+                parsed.mechanisms = value
+                    .parse()
+                    .map_err(|e| OptionsError(format!("{name}: {e}")))?;
             }
         }
         Ok(parsed)
     }
 
-    /// The policy's constants, as `corun run` derives them (`RunOptions::tunables`
-    /// of corun-host; a test compares the two).
+    /// The policy's constants, as `corun run` derives them.
     pub fn tunables(&self, time_scale: f64) -> Tunables {
-        let unscaled = Tunables::default();
-        let slice_ns = scale(self.slice_ns, time_scale);
-        Tunables {
-            slice_ns,
-            wakeup_gran_ns: scale(unscaled.wakeup_gran_ns, time_scale).min(slice_ns),
-            sleeper_credit_ns: slice_ns,
-            hint_max_age_ns: 2 * slice_ns,
-            yield_min_slice_ns: scale(unscaled.yield_min_slice_ns, time_scale).min(slice_ns),
-        }
+        Tunables::scaled(self.slice_ns, time_scale)
     }
 }
 

@@ -87,7 +87,7 @@ fn scheduler_spec(case: &Case, scheduler: &Scheduler) -> Result<SchedulerSpec, S
         },
         settings: scaled(&scheduler.sim, factor),
         tunables: options.tunables(factor),
-        directed_yield: options.directed_yield,
+        mechanisms: options.mechanisms,
     })
 }
 

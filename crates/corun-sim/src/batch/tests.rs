@@ -21,7 +21,7 @@ kind = "kernel"
 [[scheduler]]
 label = "corun"
 kind = "corun"
-options = ["--slice-us", "1000", "--no-directed-yield"]
+options = ["--slice-us", "1000", "--mechanisms", "none"]
 
 [[guest]]
 name = "a"
@@ -84,7 +84,7 @@ fn a_scenario_is_what_the_case_says() {
     );
     assert_eq!(s.scheduler.kind, SchedulerKind::Corun);
     assert_eq!(s.scheduler.tunables.slice_ns, 1_000_000);
-    assert!(!s.scheduler.directed_yield && !s.check);
+    assert!(s.scheduler.mechanisms == corun_policy::Mechanisms::NONE && !s.check);
     let shape: Vec<_> = s
         .vms
         .iter()
@@ -176,8 +176,8 @@ fn what_the_simulator_cannot_run_is_told_with_its_place() {
             "between 100 and 1000000",
         ),
         (
-            "scheduler[1].options=[\"--no-directed-yield=1\"]",
-            "takes no value",
+            "scheduler[1].options=[\"--mechanisms=yields\"]",
+            "is no mechanism",
         ),
     ] {
         let error = load(&[set]).expect_err(set);

@@ -65,7 +65,7 @@ impl<'a> Machine<'a> {
         let spec = &scenario.scheduler;
         let options = CorunOptions {
             tunables: spec.tunables,
-            directed_yield: spec.directed_yield,
+            mechanisms: spec.mechanisms,
         };
         let sched = build(spec.kind, &spec.settings, options, pcpus, &parts.tasks);
         Ok(Self {

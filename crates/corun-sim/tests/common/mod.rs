@@ -81,7 +81,7 @@ impl Build {
                 kind,
                 settings: SchedTunables::default(),
                 tunables: Tunables::default(),
-                directed_yield: true,
+                mechanisms: corun_policy::Mechanisms::ALL,
             },
             vms: Vec::new(),
             check: true,

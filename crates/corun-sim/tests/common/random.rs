@@ -87,7 +87,9 @@ fn host() -> impl Strategy<Value = Scenario> {
             s.costs.noise_every_ns = noise_ns;
             s.costs.noise_ns = noise_ns / 50;
             s.scheduler.settings.cosched.kind = gang;
-            s.scheduler.directed_yield = directed;
+            if !directed {
+                s.scheduler.mechanisms = corun_policy::Mechanisms::NONE;
+            }
             s
         },
     )

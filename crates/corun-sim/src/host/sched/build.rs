@@ -10,22 +10,22 @@ use super::skew::Skew;
 use super::{HostScheduler, HostTask};
 use corun_case::SchedulerKind;
 use corun_case::sim::{CoschedKind, SchedTunables};
-use corun_policy::Tunables;
+use corun_policy::{Mechanisms, Tunables};
 
 /// Options of `corun run`.
 #[derive(Debug, Clone, Copy)]
 pub struct CorunOptions {
     /// The policy's tunables.
     pub tunables: Tunables,
-    /// Whether it honours directed yields.
-    pub directed_yield: bool,
+    /// What is switched on.
+    pub mechanisms: Mechanisms,
 }
 
 impl Default for CorunOptions {
     fn default() -> Self {
         Self {
             tunables: Tunables::default(),
-            directed_yield: true,
+            mechanisms: Mechanisms::ALL,
         }
     }
 }
@@ -49,15 +49,9 @@ pub fn build(
         SchedulerKind::Corun => {
             let CorunOptions {
                 tunables,
-                directed_yield,
+                mechanisms,
             } = corun;
-            Box::new(Corun::new(
-                nr_tasks,
-                nr_vms,
-                nr_cpus,
-                tunables,
-                directed_yield,
-            ))
+            Box::new(Corun::new(nr_tasks, nr_vms, nr_cpus, tunables, mechanisms))
         }
         SchedulerKind::Cfs => Box::new(cfs()),
         SchedulerKind::Credit => Box::new(Credit::new(nr_tasks, nr_cpus, settings.credit.clone())),

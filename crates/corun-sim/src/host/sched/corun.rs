@@ -8,7 +8,7 @@
 
 use super::placement::around;
 use super::{CpuId, Host, HostScheduler, TaskId, TaskState};
-use corun_policy::{Party, Tunables, Vcpu, Verdict, Vm, YieldInput};
+use corun_policy::{Mechanisms, Party, Tunables, Vcpu, Verdict, Vm, YieldInput};
 
 /// Per pCPU (`struct cpu_ctx`, and the kernel's local queue).
 #[derive(Debug, Clone, Default)]
@@ -35,7 +35,7 @@ struct Hint {
 #[derive(Debug)]
 pub struct Corun {
     tun: Tunables,
-    directed_yield: bool,
+    mechanisms: Mechanisms,
     vms: Vec<Vm>,
     vcpus: Vec<Vcpu>,
     /// It ran before (`corun_enable` was called).
@@ -57,7 +57,7 @@ impl Corun {
         nr_vms: usize,
         nr_cpus: usize,
         tunables: Tunables,
-        directed_yield: bool,
+        mechanisms: Mechanisms,
     ) -> Self {
         let vcpu = Vcpu {
             weight: corun_policy::WEIGHT_DEFAULT,
@@ -66,7 +66,7 @@ impl Corun {
         let queue = || Vec::with_capacity(nr_tasks.min(256));
         Self {
             tun: tunables,
-            directed_yield,
+            mechanisms,
             vms: vec![Vm::default(); nr_vms],
             vcpus: vec![vcpu; nr_tasks],
             enabled: vec![false; nr_tasks],
@@ -350,7 +350,7 @@ impl HostScheduler for Corun {
             same_vm: f.vm == t.vm,
             allowed_here: host.may_run_on(to, cpu),
         });
-        if verdict != Verdict::Honour || !self.directed_yield {
+        if verdict != Verdict::Honour || !self.mechanisms.has(Mechanisms::YIELD) {
             return false;
         }
         let left_ns = self.cpu(cpu).slice_end_ns.saturating_sub(host.now_ns);

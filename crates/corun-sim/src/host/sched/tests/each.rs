@@ -124,7 +124,7 @@ fn corun_pulls_the_hinted_vcpu_to_the_spinners_pcpu() {
 #[test]
 fn corun_refuses_what_it_cannot_do_or_was_told_not_to() {
     let off = CorunOptions {
-        directed_yield: false,
+        mechanisms: corun_policy::Mechanisms::NONE,
         ..CorunOptions::default()
     };
     let corun = kind("corun");

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What KVM tells of vCPUs that wait for each other. These programs cannot move
+ * tasks: they mark, and kick a pCPU, whose dispatch does the rest. Each is
+ * loaded only when a mechanism wants it.
+ */
+#ifndef CORUN_EVENTS_BPF_H
+#define CORUN_EVENTS_BPF_H
+
+#include <bpf_experimental.h>
+
+#include "boost.bpf.h"
+#include "guest.bpf.h"
+
+/* KVM_HC_SCHED_YIELD (include/uapi/linux/kvm_para.h) */
+#define HC_SCHED_YIELD 11
+
+struct kvm_vcpu_arch___corun {
+	bool preempted_in_kernel;
+	unsigned long rip;
+} __attribute__((preserve_access_index));
+
+struct kvm_vcpu___events {
+	bool preempted;
+	struct kvm_vcpu_arch___corun arch;
+} __attribute__((preserve_access_index));
+
+/*
+ * True in interrupts and softirqs (include/linux/preempt.h): the current thread
+ * has nothing to do with what happens. False where the count cannot be read.
+ */
+static bool in_interrupt(void)
+{
+	return get_preempt_count() & 0x00ff0100;
+}
+
+/* The current thread, if it is a vCPU's. */
+static struct task_ctx *current_vcpu(void)
+{
+	struct task_ctx *t = task_ctx_of(bpf_get_current_task_btf());
+
+	return t && is_vcpu(t) ? t : NULL;
+}
+
+/* Hands this pCPU to thread @pid at its next dispatch, which is now. */
+static void hand_over(u32 pid)
+{
+	s32 cpu = (s32)bpf_get_smp_processor_id();
+	struct cpu_ctx *c = cpu_ctx_of(cpu);
+
+	if (!c)
+		return;
+	c->hint_slice_ns = corun_yield_slice(
+		bpf_get_current_task_btf()->scx.slice, tunables());
+	c->hint_made_ns = bpf_ktime_get_ns();
+	c->hint_pid = pid;
+	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+}
+
+/*
+ * KVM found the current vCPU spinning: by pause-loop exiting or by Hyper-V's
+ * long-spin notification. Its own choice passes over siblings that were
+ * preempted in user mode, so it may end without a yield; ours does not.
+ */
+SEC("?fentry/kvm_vcpu_on_spin")
+int BPF_PROG(on_spin)
+{
+	struct task_ctx *t = current_vcpu();
+	struct vcpu_rec *r;
+	u32 chosen;
+
+	if (!t)
+		return 0;
+	count(CORUN_COUNT_spins);
+	__sync_fetch_and_add(&state_of(t->slot)->events, 1);
+	chosen = choose_sibling(t->slot, t->vcpu_id,
+				(s32)bpf_get_smp_processor_id());
+	r = chosen ? rec_of(t->slot, chosen - 1) : NULL;
+	if (r && has(CORUN_MECHANISM_STRICT))
+		hand_over(r->pid);
+	return 0;
+}
+
+/* A sibling, or a device, sent vCPU @id of the VM in @slot an interrupt. */
+static void note_interrupt(u32 slot, u32 id, struct task_ctx *sender)
+{
+	struct vcpu_rec *r = rec_of(slot, id);
+	u32 from;
+
+	if (!r || !r->pid)
+		return;
+	if (!sender) {
+		if (!r->waits_since_ns)
+			return;
+		count(CORUN_COUNT_device_to_waiting);
+		if (has(CORUN_MECHANISM_IO))
+			make_urgent(slot, id, CORUN_URGENT_IO);
+		return;
+	}
+	if (r->runs) {
+		count(CORUN_COUNT_ipis_to_running);
+		return;
+	}
+	from = sender->vcpu_id;
+	if (from < CORUN_MAX_VCPUS)
+		__sync_fetch_and_or(
+			&r->ipi_from.word[corun_vcpuset_index(from)],
+			corun_vcpuset_bit(from));
+	if (!r->waits_since_ns) {
+		count(CORUN_COUNT_ipis_to_asleep);
+		return;
+	}
+	count(CORUN_COUNT_ipis_to_waiting);
+	__sync_fetch_and_add(&state_of(slot)->events, 1);
+	if (has(CORUN_MECHANISM_IPI))
+		make_urgent(slot, id, CORUN_URGENT_IPI);
+}
+
+/*
+ * The local APIC of vCPU @id accepted an interrupt; we are in the sender's
+ * context. From an interrupt of the host's, that is whoever ran: nobody is told.
+ */
+SEC("?tp_btf/kvm_apic_accept_irq")
+int BPF_PROG(on_interrupt, u32 id)
+{
+	struct task_struct *p = bpf_get_current_task_btf();
+	struct task_ctx *t = current_vcpu();
+	u32 tgid = p->tgid;
+	u32 *slot;
+
+	if (in_interrupt()) {
+		count(CORUN_COUNT_events_unattributed);
+		return 0;
+	}
+	if (t) {
+		/* Its own timer. */
+		if (t->vcpu_id != id)
+			note_interrupt(t->slot, id, t);
+		return 0;
+	}
+	slot = bpf_map_lookup_elem(&slot_by_tgid, &tgid);
+	if (slot)
+		note_interrupt(*slot, id, NULL);
+	return 0;
+}
+
+/* A guest asks that its vCPU @id runs, which it sent an IPI. */
+SEC("?tp_btf/kvm_hypercall")
+int BPF_PROG(on_hypercall, unsigned long nr, unsigned long id)
+{
+	struct task_ctx *t;
+	struct vcpu_rec *r;
+
+	if (nr != HC_SCHED_YIELD)
+		return 0;
+	t = current_vcpu();
+	r = t ? rec_of(t->slot, (u32)id) : NULL;
+	if (r && r->waits_since_ns)
+		hand_over(r->pid);
+	return 0;
+}
+
+/* A vCPU leaves its pCPU: where was it stopped? KVM has just worked it out. */
+SEC("?fexit/kvm_arch_vcpu_put")
+int BPF_PROG(on_vcpu_put, struct kvm_vcpu___events *vcpu)
+{
+	struct task_ctx *t;
+	struct vcpu_rec *r;
+
+	if (!BPF_CORE_READ(vcpu, preempted))
+		return 0;
+	t = current_vcpu();
+	r = t ? rec_of(t->slot, t->vcpu_id) : NULL;
+	if (!r)
+		return 0;
+	note_kernel(t);
+	r->in_kernel = BPF_CORE_READ(vcpu, arch.preempted_in_kernel);
+	r->region = has(CORUN_MECHANISM_SYMBOLS) ? region_now(t)
+						 : CORUN_REGION_UNKNOWN;
+	if (corun_region_critical(r->region))
+		count(CORUN_COUNT_preempted_critical);
+	return 0;
+}
+
+/*
+ * A vCPU halts: where its guest's kernel does so is evidence of which kernel it
+ * is. KVM has stepped over the HLT, so the pointer is in its memory (in a register
+ * array in older kernels, where the VMCB still points at the HLT).
+ */
+SEC("?fentry/kvm_vcpu_halt")
+int BPF_PROG(on_halt, struct kvm_vcpu___events *vcpu)
+{
+	struct task_ctx *t = current_vcpu();
+
+	if (!t)
+		return 0;
+	if (bpf_core_field_exists(vcpu->arch.rip))
+		state_of(t->slot)->halt_rip = BPF_CORE_READ(vcpu, arch.rip);
+	else
+		state_of(t->slot)->halt_rip = guest_rip(t);
+	return 0;
+}
+
+#endif /* CORUN_EVENTS_BPF_H */

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Short slices: the kernel ends slices at ticks (4 ms at 250 Hz), so a timer on
+ * the pCPU ends these, with a preempting kick. One that comes when another runs
+ * does nothing.
+ */
+#ifndef CORUN_SLICES_BPF_H
+#define CORUN_SLICES_BPF_H
+
+#include "state.bpf.h"
+
+/* A timer may be early by the clocks' difference. */
+#define TIMER_SLACK_NS 1000
+
+struct slice_timer {
+	struct bpf_timer timer;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, CORUN_MAX_CPUS);
+	__type(key, u32);
+	__type(value, struct slice_timer);
+} slice_timers SEC(".maps");
+
+static int on_slice_end(void *map, u32 *key, struct slice_timer *timer)
+{
+	struct cpu_ctx *c = cpu_ctx_of((s32)*key);
+	u64 end_ns;
+
+	if (!c)
+		return 0;
+	end_ns = c->enforced_end_ns;
+	if (end_ns && (s64)(scx_bpf_now() + TIMER_SLACK_NS - end_ns) >= 0) {
+		c->enforced_end_ns = 0;
+		scx_bpf_kick_cpu((s32)*key, SCX_KICK_PREEMPT);
+	}
+	return 0;
+}
+
+/* Ends what runs on @cpu after @slice_ns; whole slices are left to the tick. */
+static void enforce_slice(s32 cpu, struct cpu_ctx *c, u64 now_ns, u64 slice_ns)
+{
+	struct slice_timer *timer;
+	u32 key = (u32)cpu;
+
+	c->enforced_end_ns = 0;
+	if (slice_ns >= tun.slice_ns)
+		return;
+	timer = bpf_map_lookup_elem(&slice_timers, &key);
+	if (!timer)
+		return;
+	c->enforced_end_ns = now_ns + slice_ns;
+	bpf_timer_start(&timer->timer, slice_ns, BPF_F_TIMER_CPU_PIN);
+}
+
+static s32 init_slice_timers(void)
+{
+	u32 cpu;
+	s32 err;
+
+	bpf_for(cpu, 0, nr_cpu_ids) {
+		struct slice_timer *timer =
+			bpf_map_lookup_elem(&slice_timers, &cpu);
+
+		if (!timer)
+			break;
+		err = bpf_timer_init(&timer->timer, &slice_timers,
+				     CLOCK_MONOTONIC);
+		if (err)
+			return err;
+		bpf_timer_set_callback(&timer->timer, on_slice_end);
+	}
+	return 0;
+}
+
+#endif /* CORUN_SLICES_BPF_H */
