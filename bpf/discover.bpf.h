@@ -10,14 +10,8 @@
 #define CORUN_DISCOVER_BPF_H
 
 #include "boost.bpf.h"
+#include "kvm_types.bpf.h"
 #include "state.bpf.h"
-
-/* KVM is a module: its types come from the module's BTF, by field name. */
-struct kvm_vcpu___corun {
-	struct kvm *kvm;
-	int vcpu_id;
-	bool wants_to_run;
-} __attribute__((preserve_access_index));
 
 /* A free slot for @kvm, or the host's when all are taken. */
 static u32 claim_slot(u64 kvm, u32 tgid)
@@ -112,9 +106,7 @@ int BPF_PROG(on_vcpu_load, struct kvm_vcpu___corun *vcpu)
 	struct task_ctx *t;
 	u32 slot;
 
-	/* vCPU ioctls load it too, on whatever thread the VMM uses. */
-	if (bpf_core_field_exists(vcpu->wants_to_run) &&
-	    !BPF_CORE_READ(vcpu, wants_to_run))
+	if (!is_in_kvm_run(vcpu))
 		return 0;
 	t = bpf_task_storage_get(&task_ctxs, p, 0,
 				 BPF_LOCAL_STORAGE_GET_F_CREATE);
