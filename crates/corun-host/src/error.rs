@@ -16,6 +16,12 @@ pub enum HostError {
     /// A map of guest symbols.
     #[error(transparent)]
     Symbols(#[from] corun_symbols::LibraryError),
+    /// The kvm module is absent.
+    #[error(
+        "the kvm module is not loaded, or has no type information \
+         (/sys/kernel/btf/kvm): load kvm-amd or kvm-intel first"
+    )]
+    NoKvm,
     /// The kernel did not take a BPF object, or a map cannot be read.
     #[error("{step}")]
     Bpf {

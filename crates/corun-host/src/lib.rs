@@ -2,13 +2,15 @@
 //! corun's host side: loads the sched_ext scheduler, finds VMs, reads counters.
 //!
 //! [`run`] is `corun run`; [`preflight`] tells what the host has and refuses
-//! known hazards; [`observe`] counts directed yields under any scheduler.
+//! known hazards; [`observe`] counts directed yields and [`latency`] measures what
+//! vCPUs wait for, both under any scheduler.
 
 pub mod counters;
 mod error;
 mod guests;
 mod hooks;
 mod host_info;
+pub mod latency;
 pub mod observe;
 pub mod options;
 pub mod preflight;

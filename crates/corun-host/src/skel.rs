@@ -21,5 +21,6 @@ macro_rules! skeleton {
 }
 
 skeleton!(corun, "/corun_skel.rs");
+skeleton!(latency, "/latency_skel.rs");
 skeleton!(observe, "/observe_skel.rs");
 skeleton!(vectors, "/vectors_skel.rs");
