@@ -33,8 +33,12 @@ use std::collections::BTreeMap;
 /// Workloads that the guest agent can run.
 pub const WORKLOADS: &[&str] = &[
     "cpu",
+    "fake-spin",
+    "forged-rip",
     "forkexec",
     "hackbench",
+    "halt-storm",
+    "ipi-storm",
     "lock",
     "pingpong",
     "stress-ng",

@@ -4,6 +4,7 @@
 mod cpu;
 mod forkexec;
 mod hackbench;
+mod hostile;
 mod lock;
 mod pingpong;
 mod stress_ng;
@@ -33,6 +34,10 @@ pub(crate) static ALL: &[&Workload] = &[
     &forkexec::WORKLOAD,
     &stress_ng::WORKLOAD,
     &sysbench::WORKLOAD,
+    &hostile::ipi_storm::WORKLOAD,
+    &hostile::halt_storm::WORKLOAD,
+    &hostile::fake_spin::WORKLOAD,
+    &hostile::forged_rip::WORKLOAD,
 ];
 
 /// One workload.

@@ -51,7 +51,7 @@ fn start(setup: &Setup) -> Result<Box<dyn Session>, Error> {
     )?))
 }
 
-type Pair = (Box<dyn Worker>, Box<dyn Worker>);
+pub(super) type Pair = (Box<dyn Worker>, Box<dyn Worker>);
 
 fn stream_pair(via: &str) -> io::Result<Pair> {
     let (first, second) = match via {
@@ -144,13 +144,14 @@ const PONG: u32 = 1;
 const CLOSED: u32 = 2;
 
 /// One end of a pair that takes turns by a futex. Holds whose turn it is.
-struct Turns {
+pub(super) struct Turns {
     turn: Arc<AtomicU32>,
     me: u32,
 }
 
 impl Turns {
-    fn pair() -> Pair {
+    /// Both ends; the first one counts round trips.
+    pub(super) fn pair() -> Pair {
         let turn = Arc::new(AtomicU32::new(PING));
         let ping = Self {
             turn: Arc::clone(&turn),

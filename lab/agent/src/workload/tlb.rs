@@ -104,10 +104,21 @@ enum Op {
 }
 
 /// Makes the calls.
-struct Shooter {
+pub(super) struct Shooter {
     ops: &'static [Op],
     next: usize,
     area: Area,
+}
+
+impl Shooter {
+    /// Takes the right to write away from one page, and gives it back.
+    pub(super) fn protecting_one_page() -> Result<Self, Error> {
+        Ok(Self {
+            ops: &[Op::Mprotect],
+            next: 0,
+            area: Area::map(PAGE)?,
+        })
+    }
 }
 
 impl Worker for Shooter {

@@ -68,6 +68,23 @@ fn pingpong() {
 }
 
 #[test]
+fn hostile_guests() {
+    check_all("ipi-storm", "op", &["membarrier", "mprotect"]);
+    check_all("halt-storm", "timer_us", &["0", "50"]);
+    check_all("fake-spin", "callers", &["1", "2"]);
+    check_all("forged-rip", "op", &["random", "zero"]);
+}
+
+/// Without timers the pairs alone work, so their round trips are what counts.
+#[test]
+fn a_halt_storm_needs_pairs() {
+    let mut agent = Agent::start();
+    let mut workload = spec("halt-storm", &[("timer_us", "0")]);
+    workload.threads = Some(4);
+    check_run(&mut agent, &workload);
+}
+
+#[test]
 fn threads_as_asked_for() {
     let mut agent = Agent::start();
     let workload = WorkloadSpec {
