@@ -95,6 +95,14 @@ pub struct General {
     /// derive it from the measured cost of a vCPU switch.
     #[serde(default)]
     pub time_scale: TimeScale,
+    /// Lab: measure what vCPUs wait for in every window (IPIs, wake-ups, time
+    /// preempted). Costs time on each switch and IPI of a vCPU.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub latency: bool,
+    /// Lab: run a small task of the host's own beside the guests, and measure
+    /// how late it gets a pCPU.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub host_task: bool,
 }
 
 /// `[host]`: the emulated host, L1.

@@ -40,6 +40,7 @@ fn every_case_compares_corun_with_the_kernel() {
         "demo",
         "smoke",
         "full",
+        "hostile",
         "fair-equal",
         "fair-weights",
         "timescale",

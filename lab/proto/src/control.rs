@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! L0's runner <-> L1's driver.
 
+use crate::LatencySummary;
 use crate::agent::RunResult;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -143,6 +144,28 @@ pub struct Sample {
     /// fate (`yield.*`), KVM's debugfs counters (`kvm.*`), the scheduler's own
     /// (`corun.*`).
     pub counters: BTreeMap<String, u64>,
+    /// What the vCPUs of each VM at work waited for, by guest name; only where
+    /// the case asks for it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub vcpu_latency: BTreeMap<String, VcpuLatency>,
+    /// How late a small task of the host's own got a pCPU; only where the case
+    /// asks for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_task: Option<LatencySummary>,
+}
+
+/// What the vCPUs of one VM waited for in one window.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct VcpuLatency {
+    /// Times on L1's clock, `what` being their names: `ipi` (a sibling's IPI,
+    /// from sending to injection), its parts by the target's state when it was
+    /// sent, `wake_to_run`, `preempted`, `preempted_with_ipi`. Good to 6 %.
+    pub times: Vec<LatencySummary>,
+    /// Exact sums of the same times, by name. Nanoseconds.
+    pub sums_ns: BTreeMap<String, u64>,
+    /// Growth of counts: `spins`, `yields`, `exits`, `halt_exits`,
+    /// `hypercalls`.
+    pub counts: BTreeMap<String, u64>,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref)] // serde's signature.

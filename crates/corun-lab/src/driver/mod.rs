@@ -12,7 +12,9 @@ mod error;
 #[cfg(test)]
 mod fake;
 mod gate;
+mod host_task;
 mod kmsg;
+mod latency;
 mod phases;
 mod plan;
 mod procfs;
@@ -30,6 +32,8 @@ use control::Control;
 use corun_lab_proto::control::Report;
 use counters::HostCounters;
 use error::{Context, Result};
+use host_task::HostTask;
+use latency::Latency;
 use nix::sys::signal::{SigSet, Signal};
 use qemu::Places;
 use session::Session;
@@ -65,8 +69,7 @@ fn drive(options: &DriverOptions) -> Result<()> {
         return hold_guests(&read_case(&options.case)?);
     }
     let mut control = Control::open()?;
-    let case = read_case(&options.case);
-    let (case, counters) = match case.and_then(|c| Ok((c, HostCounters::attach()?))) {
+    let (case, observers) = match read_case(&options.case).and_then(Observers::attach) {
         Ok(both) => both,
         Err(e) => {
             control.send(&failed(&e))?;
@@ -74,7 +77,9 @@ fn drive(options: &DriverOptions) -> Result<()> {
         }
     };
     rt::make_responsive();
-    let mut session = Session::new(control, Box::new(counters), Places::default());
+    let mut session = Session::new(control, Box::new(observers.counters), Places::default());
+    session.latency = observers.latency;
+    session.host_task = observers.host_task;
     let outcome = drive_case(&mut session, &case, options);
     session.stop_guests();
     for text in kmsg::alarms() {
@@ -85,6 +90,27 @@ fn drive(options: &DriverOptions) -> Result<()> {
         Err(e) => session.report(&failed(e))?,
     }
     outcome
+}
+
+/// What watches the host: attached once, before there are guests, because each
+/// attachment patches L1's kernel text.
+struct Observers {
+    counters: HostCounters,
+    latency: Option<Latency>,
+    host_task: Option<HostTask>,
+}
+
+impl Observers {
+    /// Attaches those that `case` asks for.
+    fn attach(case: Case) -> Result<(Case, Self)> {
+        let latency = case.case.latency.then(Latency::attach).transpose()?;
+        let observers = Self {
+            counters: HostCounters::attach()?,
+            latency,
+            host_task: case.case.host_task.then(HostTask::start),
+        };
+        Ok((case, observers))
+    }
 }
 
 fn drive_case(session: &mut Session, case: &Case, options: &DriverOptions) -> Result<()> {

@@ -86,6 +86,8 @@ fn sample(case: &Case, w: &Window, factor: f64, m: Measured) -> Sample {
         vm_cpu_ns: m.cpu_ns,
         busy_ns: m.busy_ns,
         counters: m.counters,
+        vcpu_latency: m.vcpu_latency,
+        host_task: m.host_task,
     }
 }
 

@@ -5,6 +5,8 @@ use super::agents::{Agents, Arrival, What};
 use super::control::Control;
 use super::counters::CounterSource;
 use super::error::{Context, DriverError, Result};
+use super::host_task::HostTask;
+use super::latency::Latency;
 use super::qemu::{self, Places, Vmm};
 use super::{cgroup, procfs, scheduler};
 use corun_lab_proto::agent::{Command, Event};
@@ -24,6 +26,10 @@ pub(super) struct Session {
     pub(super) control: Control,
     pub(super) agents: Agents,
     pub(super) counters: Box<dyn CounterSource>,
+    /// What measures the vCPUs' waiting, if the case asks for it.
+    pub(super) latency: Option<Latency>,
+    /// The host's own task, if the case asks for it.
+    pub(super) host_task: Option<HostTask>,
     /// Process of each guest's VMM.
     pub(super) pids: BTreeMap<String, u32>,
     /// The VMMs themselves; empty in tests, where guests are made of threads.
@@ -39,6 +45,8 @@ impl Session {
             control,
             agents: Agents::new(),
             counters,
+            latency: None,
+            host_task: None,
             pids: BTreeMap::new(),
             vmms: BTreeMap::new(),
             places,

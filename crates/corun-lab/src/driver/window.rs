@@ -5,8 +5,9 @@ use super::counters::{Counters, growth};
 use super::error::{Context, DriverError, Result};
 use super::procfs;
 use super::session::Session;
+use corun_lab_proto::LatencySummary;
 use corun_lab_proto::agent::{Command, Event, RunResult, WorkloadSpec};
-use corun_lab_proto::control::Report;
+use corun_lab_proto::control::{Report, VcpuLatency};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -40,6 +41,8 @@ pub(super) struct Measured {
     pub(super) vcpu_switches: u64,
     pub(super) busy_ns: u64,
     pub(super) counters: Counters,
+    pub(super) vcpu_latency: BTreeMap<String, VcpuLatency>,
+    pub(super) host_task: Option<LatencySummary>,
     pub(super) start_spread: Duration,
     pub(super) redone: u32,
     pub(super) disturbed: bool,
@@ -78,6 +81,7 @@ fn measure_working(session: &mut Session, spec: &WindowSpec) -> Result<Measured>
     let runs = start(session, &spec.measured, spec, Some(spec.measure))?;
     let mut seen = await_starts(session, &runs, spec)?;
 
+    begin_observing(session)?;
     let before = Snapshot::take(session)?;
     session.report(&Report::WindowBegin { window })?;
     let first = seen.starts.iter().min().copied().unwrap_or(before.at);
@@ -94,10 +98,29 @@ fn measure_working(session: &mut Session, spec: &WindowSpec) -> Result<Measured>
         vcpu_switches: after.vcpu_switches.saturating_sub(before.vcpu_switches),
         busy_ns: after.busy_ns.saturating_sub(before.busy_ns),
         counters: growth(&before.counters, &after.counters),
+        vcpu_latency: working(spec, after.vcpu_latency),
+        host_task: after.host_task,
         start_spread: last - first,
         redone: 0,
         disturbed: false,
     })
+}
+
+/// What is observed from here on belongs to the window.
+fn begin_observing(session: &mut Session) -> Result<()> {
+    if let Some(latency) = &mut session.latency {
+        latency.begin()?;
+    }
+    if let Some(task) = &session.host_task {
+        task.begin();
+    }
+    Ok(())
+}
+
+/// Only of guests that have work: the others are frozen, and no VM of the case's.
+fn working<T>(spec: &WindowSpec, of_all: BTreeMap<String, T>) -> BTreeMap<String, T> {
+    let works = |g: &String| spec.measured.contains_key(g) || spec.load.contains_key(g);
+    of_all.into_iter().filter(|(g, _)| works(g)).collect()
 }
 
 /// Run numbers, and whose they are.
@@ -229,6 +252,9 @@ struct Snapshot {
     vcpu_switches: u64,
     busy_ns: u64,
     counters: Counters,
+    /// Since the window's beginning.
+    vcpu_latency: BTreeMap<String, VcpuLatency>,
+    host_task: Option<LatencySummary>,
 }
 
 impl Snapshot {
@@ -246,6 +272,14 @@ impl Snapshot {
             vcpu_switches,
             busy_ns: procfs::busy_ns().doing(|| "read /proc/stat".to_owned())?,
             counters: session.counters.read()?,
+            vcpu_latency: match &session.latency {
+                Some(latency) => latency.read(&session.pids)?,
+                None => BTreeMap::new(),
+            },
+            host_task: match &session.host_task {
+                Some(task) => Some(task.read()?),
+                None => None,
+            },
         })
     }
 }

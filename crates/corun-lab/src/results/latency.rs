@@ -11,8 +11,15 @@ use std::collections::BTreeMap;
 pub(super) fn merge<'a>(
     runs: impl IntoIterator<Item = &'a RunResult>,
 ) -> Result<Vec<LatencyFigures>, HistogramError> {
+    merge_summaries(runs.into_iter().flat_map(|r| &r.latency))
+}
+
+/// The same of any distributions.
+pub(super) fn merge_summaries<'a>(
+    summaries: impl IntoIterator<Item = &'a LatencySummary>,
+) -> Result<Vec<LatencyFigures>, HistogramError> {
     let mut merged: BTreeMap<&str, Histogram<u64>> = BTreeMap::new();
-    for summary in runs.into_iter().flat_map(|r| &r.latency) {
+    for summary in summaries {
         add(&mut merged, summary)?;
     }
     Ok(merged
@@ -47,6 +54,7 @@ fn figures(what: &str, h: &Histogram<u64>) -> LatencyFigures {
         count: h.len(),
         mean_ns: h.mean(),
         p50_ns: h.value_at_quantile(0.50),
+        p90_ns: h.value_at_quantile(0.90),
         p99_ns: h.value_at_quantile(0.99),
         max_ns: h.max(),
     }

@@ -3,11 +3,13 @@
 
 pub mod format;
 mod latency;
+mod latency_tables;
 mod machine;
 mod model;
 mod spread;
 mod summary;
 mod table;
+mod vcpus;
 
 pub use machine::{Disturbance, MachineTimes};
 pub use model::{
@@ -16,3 +18,4 @@ pub use model::{
 pub use spread::Spread;
 pub use summary::{CounterSums, GuestSummary, LatencyFigures, SchedulerFigures, Summary};
 pub use table::render;
+pub use vcpus::VcpuFigures;

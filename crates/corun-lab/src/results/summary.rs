@@ -3,6 +3,7 @@
 
 use super::latency;
 use super::spread::Spread;
+use super::vcpus::{self, VcpuFigures};
 use crate::case::{Case, Phase, ideal_cpus, ideal_slowdown};
 use corun_lab_proto::HistogramError;
 use corun_lab_proto::agent::RunResult;
@@ -17,6 +18,10 @@ pub struct Summary {
     pub guests: Vec<GuestSummary>,
     /// One entry per phase and scheduler.
     pub counters: Vec<CounterSums>,
+    /// One entry per guest at work in each phase, alone and under each
+    /// scheduler, where the case asks for `latency`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub vcpu_latency: Vec<VcpuFigures>,
 }
 
 /// One measured guest in one phase.
@@ -64,6 +69,8 @@ pub struct LatencyFigures {
     pub mean_ns: f64,
     /// Median.
     pub p50_ns: u64,
+    /// 90th percentile.
+    pub p90_ns: u64,
     /// 99th percentile.
     pub p99_ns: u64,
     /// Largest.
@@ -87,8 +94,13 @@ pub struct CounterSums {
     pub cpu_share: BTreeMap<String, Spread>,
     /// The share that weights and vCPU counts entitle it to.
     pub ideal_cpu_share: BTreeMap<String, f64>,
+    /// CPU time of each VM by what it is entitled to: 1 is its fair share.
+    pub fair_use: BTreeMap<String, Spread>,
     /// pCPUs that were busy, the VMs' use and all else.
     pub busy_pcpus: Option<Spread>,
+    /// How late the host's own task got a pCPU, where the case asks for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host_task: Option<LatencyFigures>,
 }
 
 impl Summary {
@@ -107,15 +119,21 @@ impl Summary {
                 if !windows.is_empty() {
                     summary
                         .counters
-                        .push(sums(case, phase, &scheduler.label, &windows));
+                        .push(sums(case, phase, &scheduler.label, &windows)?);
                 }
             }
+            summary
+                .vcpu_latency
+                .extend(vcpus::figures(case, phase, &all)?);
         }
         Ok(summary)
     }
 }
 
-fn corun<'a>(samples: &'a [&'a Sample], label: &'a str) -> impl Iterator<Item = &'a Sample> {
+pub(super) fn corun<'a>(
+    samples: &'a [&'a Sample],
+    label: &'a str,
+) -> impl Iterator<Item = &'a Sample> {
     samples
         .iter()
         .copied()
@@ -177,7 +195,12 @@ fn slowdown(solo: f64, rates: &[f64]) -> Option<Spread> {
         .flatten()
 }
 
-fn sums(case: &Case, phase: &Phase, label: &str, windows: &[&Sample]) -> CounterSums {
+fn sums(
+    case: &Case,
+    phase: &Phase,
+    label: &str,
+    windows: &[&Sample],
+) -> Result<CounterSums, HistogramError> {
     let mut counters: BTreeMap<String, u64> = BTreeMap::new();
     for (name, grown) in windows.iter().flat_map(|s| &s.counters) {
         *counters.entry(name.clone()).or_default() += grown;
@@ -186,11 +209,18 @@ fn sums(case: &Case, phase: &Phase, label: &str, windows: &[&Sample]) -> Counter
     let all: f64 = ideal.values().sum();
     let shares =
         |guest: &str| -> Vec<f64> { windows.iter().filter_map(|s| share(s, guest)).collect() };
+    let ideal_cpu_share: BTreeMap<String, f64> =
+        ideal.into_iter().map(|(g, cpus)| (g, cpus / all)).collect();
+    let fair_use = |(guest, fair): (&String, &f64)| {
+        let by_fair: Vec<f64> = shares(guest).iter().map(|s| s / fair).collect();
+        Some((guest.clone(), Spread::of(&by_fair)?))
+    };
+    let host_task = latency::merge_summaries(windows.iter().filter_map(|s| s.host_task.as_ref()))?;
     let busy: Vec<f64> = windows
         .iter()
         .map(|s| s.busy_ns as f64 / (s.elapsed_ns.max(1)) as f64)
         .collect();
-    CounterSums {
+    Ok(CounterSums {
         phase: phase.name.clone(),
         scheduler: label.to_owned(),
         windows: windows.len(),
@@ -201,9 +231,11 @@ fn sums(case: &Case, phase: &Phase, label: &str, windows: &[&Sample]) -> Counter
             .keys()
             .filter_map(|g| Some((g.clone(), Spread::of(&shares(g))?)))
             .collect(),
-        ideal_cpu_share: ideal.into_iter().map(|(g, cpus)| (g, cpus / all)).collect(),
+        fair_use: ideal_cpu_share.iter().filter_map(fair_use).collect(),
+        ideal_cpu_share,
         busy_pcpus: Spread::of(&busy),
-    }
+        host_task: host_task.into_iter().next(),
+    })
 }
 
 fn share(sample: &Sample, guest: &str) -> Option<f64> {

@@ -2,6 +2,7 @@
 //! The tables that people read.
 
 use super::format::{count, nanos, number, share, slowdown};
+use super::latency_tables;
 use super::model::CaseResult;
 use super::summary::{CounterSums, GuestSummary, LatencyFigures, SchedulerFigures};
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
@@ -28,6 +29,18 @@ pub fn render(result: &CaseResult) -> String {
     part(
         "Host CPU time of each VM in co-run windows, as a share of all VMs, median [min..max]",
         shares(result),
+    );
+    part(
+        "A small task of the host's own beside the guests: its timer's end to its work's end",
+        latency_tables::host_task(result),
+    );
+    part(
+        "What vCPUs waited for, on the host's clock; time preempted is of all vCPUs together",
+        latency_tables::vcpus(result),
+    );
+    part(
+        "Latency of single operations, on the guest's clock",
+        latency_tables::operations(result),
     );
     text
 }
@@ -101,7 +114,7 @@ fn noise(r: &CaseResult) -> String {
     )
 }
 
-fn new_table(header: Vec<String>) -> Table {
+pub(super) fn new_table(header: Vec<String>) -> Table {
     let mut table = Table::new();
     table
         .load_style(presets::ASCII_MARKDOWN)
@@ -110,11 +123,11 @@ fn new_table(header: Vec<String>) -> Table {
     table
 }
 
-fn right(text: String) -> Cell {
+pub(super) fn right(text: String) -> Cell {
     Cell::new(text).set_alignment(CellAlignment::Right)
 }
 
-fn or_dash(text: Option<String>) -> String {
+pub(super) fn or_dash(text: Option<String>) -> String {
     text.unwrap_or_else(|| "-".to_owned())
 }
 
@@ -214,7 +227,8 @@ fn shares(r: &CaseResult) -> Option<Table> {
     let guests: Vec<&str> = r.case.guests.iter().map(|g| g.name.as_str()).collect();
     let mut header: Vec<String> = ["phase", "scheduler"].map(str::to_owned).into();
     for g in &guests {
-        header.extend([(*g).to_owned(), format!("{g} entitled to")]);
+        let of_fair = format!("{g} of its fair share");
+        header.extend([(*g).to_owned(), format!("{g} entitled to"), of_fair]);
     }
     header.push("busy pCPUs".to_owned());
     let mut table = new_table(header);
@@ -230,6 +244,7 @@ fn share_row(s: &CounterSums, guests: &[&str]) -> Vec<Cell> {
         row.push(right(or_dash(s.cpu_share.get(*g).map(share))));
         let ideal = s.ideal_cpu_share.get(*g);
         row.push(right(or_dash(ideal.map(|i| format!("{:.1} %", i * 100.0)))));
+        row.push(right(or_dash(s.fair_use.get(*g).map(share))));
     }
     row.push(right(or_dash(
         s.busy_pcpus.map(|b| format!("{:.2}", b.median)),

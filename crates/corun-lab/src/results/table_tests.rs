@@ -8,7 +8,7 @@ use super::render;
 use crate::case::Case;
 use corun_lab_proto::LatencySummary;
 use corun_lab_proto::agent::RunResult;
-use corun_lab_proto::control::{Calibration, Sample};
+use corun_lab_proto::control::{Calibration, Sample, VcpuLatency};
 use hdrhistogram::Histogram;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -65,6 +65,8 @@ fn sample(scheduler: &str, solo: bool, repeat: u32, rate: f64) -> Sample {
         .into(),
         busy_ns: 2_000_000_000,
         counters: names.iter().map(|n| (*n).to_owned()).zip(yields).collect(),
+        vcpu_latency: BTreeMap::new(),
+        host_task: None,
     }
 }
 
@@ -149,6 +151,7 @@ fn figures_by_hand() {
     assert_eq!((c.windows, c.counters["yield.asked"]), (3, 30));
     assert_eq!(spread(&Some(c.cpu_share["a"])), Some((0.25, 0.25, 0.25)));
     assert!((c.ideal_cpu_share["b"] - 0.75).abs() < 1e-9);
+    assert_eq!(spread(&Some(c.fair_use["b"])), Some((1.0, 1.0, 1.0)));
 }
 
 #[test]
@@ -164,4 +167,69 @@ fn a_window_without_work_voids_the_slowdown_and_stays_json() {
 fn the_report_as_printed() {
     let expected = include_str!("table_golden.txt");
     assert_eq!(render(&result()), expected);
+}
+
+/// Distributions of one sample each.
+fn times(of: &[(&str, u64)]) -> Vec<LatencySummary> {
+    of.iter()
+        .map(|(what, ns)| {
+            let mut h = Histogram::<u64>::new(3).expect("valid");
+            h.record(*ns).expect("records");
+            LatencySummary::from_histogram(what, &h).expect("encodes")
+        })
+        .collect()
+}
+
+/// The result of a case that asks for latencies and the host's task, with three
+/// windows of one second under each scheduler.
+fn result_with_latency() -> CaseResult {
+    let mut r = result();
+    (r.case.case.latency, r.case.case.host_task) = (true, true);
+    for s in r.samples.iter_mut().filter(|s| !s.solo) {
+        let ipis = [("ipi", 1_000_000), ("ipi_to_preempted", 1_000_000)];
+        let figures = VcpuLatency {
+            times: times(&[&ipis[..], &[("wake_to_run", 20_000)]].concat()),
+            sums_ns: [
+                ("preempted", 300_000_000),
+                ("preempted_with_ipi", 4_000_000),
+            ]
+            .map(|(n, v)| (n.to_owned(), v))
+            .into(),
+            counts: [("yields".to_owned(), 100)].into(),
+        };
+        s.vcpu_latency.insert("a".to_owned(), figures);
+        s.host_task = times(&[("host", 7_000_000)]).pop();
+    }
+    r.summary = Summary::of(&r.case, &r.samples).expect("sums up");
+    r
+}
+
+#[test]
+fn vcpu_latencies_by_hand() {
+    let r = result_with_latency();
+    let v = &r.summary.vcpu_latency;
+    // Solo windows have none, and guest "b" was not observed.
+    assert_eq!(v.len(), 2);
+    assert_eq!((v[0].scheduler.as_str(), v[0].solo), ("eevdf", false));
+    assert!((v[0].seconds - 3.0).abs() < 1e-9);
+    assert!((v[0].preempted_ms_per_s - 300.0).abs() < 1e-9);
+    assert!((v[0].waited_ms_per_s - 4.0).abs() < 1e-9);
+    assert_eq!(v[0].of("ipi").map(|l| l.count), Some(3));
+    assert_eq!(v[0].ipis_to_waiting(), Some(1.0));
+    // 100 yields a second over a mean of (200 + 250 + 100) / 3 calls a second.
+    assert!((v[0].per_work["yields"] - 300.0 / 550.0).abs() < 1e-9);
+}
+
+#[test]
+fn latency_tables_are_printed_when_asked_for() {
+    let text = render(&result_with_latency());
+    for row in [
+        "| tlb   | a     | tlb      | eevdf |",
+        "| tlb   | a     | one call   | (alone) |     3 | 2.00 ms | 2.00 ms |",
+        "| tlb   | corun     |     3 | 7.00 ms | 7.00 ms | 7.00 ms |",
+        "| 1.00 ms | 1.00 ms |      100.0 % |",
+    ] {
+        assert!(text.contains(row), "{row} is not in\n{text}");
+    }
+    assert!(!render(&result()).contains("wake-to-run"));
 }
