@@ -100,3 +100,10 @@ fn an_answer_to_nobodys_question_is_an_error() {
     let error = measure(&mut session, &spec(&["a"], &[])).expect_err("fails");
     assert!(error.to_string().contains("4711"), "{error}");
 }
+
+#[test]
+fn only_guests_at_work_are_observed() {
+    let all = ["a", "b", "frozen"].map(|g| (g.to_owned(), g.len()));
+    let seen = working(&spec(&["a"], &["b"]), all.into());
+    assert_eq!(seen.keys().collect::<Vec<_>>(), ["a", "b"]);
+}
