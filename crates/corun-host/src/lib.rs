@@ -8,6 +8,7 @@
 pub mod counters;
 mod error;
 mod guests;
+mod hook_costs;
 mod hooks;
 mod host_info;
 pub mod latency;

@@ -16,6 +16,8 @@ pub struct RunOptions {
     pub mechanisms: Mechanisms,
     /// Maps of guest kernels' symbols.
     pub symbols: Vec<corun_symbols::Source>,
+    /// Count what the BPF programs cost, and print it with the counters.
+    pub hook_costs: bool,
     /// Print counters this often.
     pub stats: Option<Duration>,
     /// Print JSON lines instead of text.
@@ -31,6 +33,7 @@ impl Default for RunOptions {
             time_scale: 1.0,
             mechanisms: Mechanisms::ALL,
             symbols: Vec::new(),
+            hook_costs: false,
             stats: None,
             json: false,
             ignored_hazards: Vec::new(),

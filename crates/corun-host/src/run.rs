@@ -31,9 +31,16 @@ pub fn run(options: &RunOptions, stop: &AtomicBool) -> Result<()> {
     loop {
         let mut scheduler = Scheduler::load(&tunables, options.mechanisms, &symbols)?;
         reporter.scheduling(options, &tunables)?;
+        let costs = options
+            .hook_costs
+            .then(|| scheduler.count_costs())
+            .transpose()?;
         match serve(&mut scheduler, options, &symbols, &reporter, stop)? {
             End::Stopped => {
                 reporter.stats(&scheduler.counters()?)?;
+                if let Some(costs) = costs {
+                    reporter.hook_costs(&costs.read())?;
+                }
                 scheduler.unload();
                 return reporter.left();
             }

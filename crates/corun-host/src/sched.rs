@@ -4,6 +4,7 @@
 use crate::counters::{self, Counters};
 use crate::error::{During, HostError, Result};
 use crate::guests;
+use crate::hook_costs::HookCosts;
 use crate::hooks;
 use crate::host_info;
 use crate::skel::corun::{CorunSkel, CorunSkelBuilder, types};
@@ -12,7 +13,7 @@ use crate::vms::{self, Vm};
 use corun_policy::{Mechanisms, Tunables};
 use corun_symbols::{Evidence, Library, Match};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
-use libbpf_rs::{Link, OpenObject, PrintLevel};
+use libbpf_rs::{Link, MapHandle, OpenObject, PrintLevel};
 use std::mem::MaybeUninit;
 
 /// The kernel's exit kind while the scheduler runs (`SCX_EXIT_NONE`).
@@ -108,6 +109,12 @@ impl Scheduler {
             struct_ops: Some(struct_ops),
             _hooks: hooks,
         })
+    }
+
+    /// Begins to count what the BPF programs cost.
+    pub(crate) fn count_costs(&self) -> Result<HookCosts> {
+        let map = MapHandle::try_from(&self.skel.maps.counters).during("opening the counters")?;
+        HookCosts::start(&map)
     }
 
     /// Counters since loading.

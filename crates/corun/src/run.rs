@@ -32,6 +32,9 @@ pub(crate) struct Args {
     /// Print counters every SEC seconds
     #[arg(long, value_name = "SEC")]
     stats: Option<f64>,
+    /// Count what the BPF programs cost and print it at the end
+    #[arg(long)]
+    hook_costs: bool,
     /// Print one JSON object per line
     #[arg(long)]
     json: bool,
@@ -47,6 +50,7 @@ pub(crate) fn run(args: &Args, stop: &AtomicBool) -> Result<()> {
         time_scale: args.time_scale,
         mechanisms: args.mechanisms,
         symbols: args.symbols.clone(),
+        hook_costs: args.hook_costs,
         stats,
         json: args.json,
         ignored_hazards: args.ignored_hazards.clone(),

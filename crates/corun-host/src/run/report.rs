@@ -3,6 +3,7 @@
 
 use crate::counters::Counters;
 use crate::error::{During, Result};
+use crate::hook_costs::HookCost;
 use crate::options::RunOptions;
 use crate::preflight::Feature;
 use crate::vms::Vm;
@@ -106,6 +107,24 @@ impl Reporter {
             let _ = writeln!(text, "  {name:<26} {value}");
         }
         self.print(&text, &json!({"event": "stats", "counters": counters}))
+    }
+
+    pub(crate) fn hook_costs(&self, costs: &[HookCost]) -> Result<()> {
+        let mut text = String::from(
+            "corun: BPF programs\n  program           verified    insns        runs   ns a run\n",
+        );
+        for c in costs {
+            let _ = writeln!(
+                text,
+                "  {:<16} {:>9} {:>8} {:>11} {:>10}",
+                c.name,
+                c.verified_insns,
+                c.insns,
+                c.runs,
+                c.mean_ns()
+            );
+        }
+        self.print(&text, &json!({"event": "hook_costs", "programs": costs}))
     }
 
     pub(crate) fn kvm_arrived(&self) -> Result<()> {
