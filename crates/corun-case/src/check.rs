@@ -3,7 +3,7 @@
 
 use crate::locate::Step;
 use crate::target::WorkloadProblem;
-use crate::{Case, Phase, SchedulerKind, Target, Workload, suggest};
+use crate::{Case, Phase, Scheduler, SchedulerKind, Target, Workload, suggest};
 use std::collections::BTreeSet;
 
 /// A problem and the key it belongs to.
@@ -161,25 +161,36 @@ fn check_schedulers(case: &Case, target: Target<'_>) -> Result<(), Problem> {
             "{}",
             bad_name(&s.label)
         );
-        ensure!(
-            s.options.is_empty() || s.kind == SchedulerKind::Corun,
-            ["scheduler", i, "options"],
-            "options are for kind = \"corun\"; the kernel's scheduler takes none"
-        );
-        ensure!(
-            !s.options.iter().any(|o| o == "--json"),
-            ["scheduler", i, "options"],
-            "--json: the lab reads corun's plain output and its counters; leave it out"
-        );
-        let scaled = s.options.iter().any(|o| o.starts_with("--time-scale"));
-        ensure!(
-            !scaled,
-            ["scheduler", i, "options"],
-            "--time-scale is set by the lab, from case.time_scale, for all schedulers alike"
-        );
+        check_options(i, s)?;
         if let Err(what) = target.abilities().options(&s.options) {
             ensure!(false, ["scheduler", i, "options"], "{what}");
         }
+    }
+    Ok(())
+}
+
+/// Options that no target may be given.
+fn check_options(i: usize, s: &Scheduler) -> Result<(), Problem> {
+    let comparator = s.kind.comparator();
+    ensure!(
+        s.options.is_empty() || s.kind == SchedulerKind::Corun || comparator.is_some(),
+        ["scheduler", i, "options"],
+        "options are for kind = \"corun\" and for comparators; this scheduler takes none"
+    );
+    ensure!(
+        !s.options.iter().any(|o| o == "--json"),
+        ["scheduler", i, "options"],
+        "--json: the lab reads corun's plain output and its counters; leave it out"
+    );
+    let scaled = s.options.iter().find(|o| {
+        o.starts_with("--time-scale") || comparator.is_some_and(|c| c.time_option(o).is_some())
+    });
+    if let Some(option) = scaled {
+        ensure!(
+            false,
+            ["scheduler", i, "options"],
+            "{option} is set by the lab, from case.time_scale, for all schedulers alike"
+        );
     }
     Ok(())
 }

@@ -6,6 +6,7 @@
 //! structures as JSON.
 
 mod check;
+mod comparator;
 mod error;
 mod ideal;
 mod locate;
@@ -16,6 +17,7 @@ mod suggest;
 mod target;
 mod time_scale;
 
+pub use comparator::{Comparator, TimeOption};
 pub use error::CaseError;
 pub use ideal::{cpu_demand, fair_cpus, ideal_cpus, ideal_slowdown};
 pub use overrides::{Override, OverrideError};
@@ -133,9 +135,11 @@ impl Default for Host {
 pub struct Scheduler {
     /// Name in tables and results.
     pub label: String,
-    /// "kernel" (the kernel's own) or "corun"; in the simulator also others.
+    /// "kernel" (the kernel's own), "corun", or a scheduler to compare with;
+    /// several of one kind differ by their options.
     pub kind: SchedulerKind,
-    /// Options of `corun run`; only for kind "corun".
+    /// Options of `corun run`, or of the comparator's program; the kernel's
+    /// scheduler takes none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<String>,
     /// Settings of the simulator's model of it.
@@ -160,6 +164,10 @@ pub enum SchedulerKind {
     Credit,
     /// Co-scheduling; simulator alone.
     Cosched,
+    /// `scx_bpfland`, from crates.io; lab alone.
+    ScxBpfland,
+    /// `scx_lavd`, from crates.io; lab alone.
+    ScxLavd,
 }
 
 /// `[[guest]]`.
@@ -307,6 +315,17 @@ impl Case {
         let runs = self.phases.iter().filter_map(|p| p.run.get(name));
         runs.into_iter()
             .any(|w| TOOLS.contains(&w.workload.as_str()))
+    }
+
+    /// The comparators that this case asks for, each once.
+    pub fn comparators(&self) -> Vec<&'static Comparator> {
+        let mut found: Vec<&'static Comparator> = Vec::new();
+        for comparator in self.schedulers.iter().filter_map(|s| s.kind.comparator()) {
+            if !found.contains(&comparator) {
+                found.push(comparator);
+            }
+        }
+        found
     }
 
     /// The guest called `name`.

@@ -14,7 +14,7 @@ use crate::case::Case;
 use crate::driver::estimate;
 use crate::image::{Image, RunLayer};
 use crate::paths::LabDirs;
-use crate::results::{BootCounts, CaseResult, GateOutcome, SCHEMA_VERSION, Summary};
+use crate::results::{BootCounts, CaseResult, GateOutcome, SCHEMA_VERSION, SchedulerInfo, Summary};
 pub use collect::Limits;
 use collect::{Collector, MachineClock};
 use corun_lab_proto::control::Report;
@@ -28,7 +28,7 @@ use std::time::Duration;
 const ENTRY: &str = "#!/bin/sh\nexec corun lab-driver /corun/case.json\n";
 /// Longest silence of a driver beyond one window: it reports each step, and the
 /// slowest step is loading a scheduler or waiting for slow guests.
-const SILENCE: Duration = Duration::from_secs(90);
+const SILENCE: Duration = Duration::from_secs(200);
 
 /// How to run a case.
 #[derive(Debug, Clone)]
@@ -245,6 +245,8 @@ fn result(
     let mut versions = image.versions.clone();
     versions.insert("corun".to_owned(), env!("CARGO_PKG_VERSION").to_owned());
     let summary = Summary::of(case, &collected.samples)?;
+    let factor = collected.calibration.as_ref().map_or(1.0, |c| c.factor);
+    let schedulers = case.schedulers.iter();
     Ok(CaseResult {
         schema_version: SCHEMA_VERSION,
         case: case.clone(),
@@ -253,6 +255,7 @@ fn result(
         versions,
         accel: format!("{:?}", options.accel).to_lowercase(),
         host: collected.host,
+        schedulers: schedulers.map(|s| SchedulerInfo::of(s, factor)).collect(),
         guests: collected.guests,
         calibration: collected.calibration,
         gate: collected.gate,

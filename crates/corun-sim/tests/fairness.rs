@@ -137,8 +137,10 @@ fn limit_ns(scenario: &Scenario) -> Option<u64> {
         SchedulerKind::Cfs => waiters * settings.cfs.tick_ns + wake_ns,
         SchedulerKind::Eevdf | SchedulerKind::Kernel => waiters * settings.eevdf.tick_ns + wake_ns,
         SchedulerKind::Credit => waiters * 10_000_000 + wake_ns,
-        // Gangs leave pCPUs idle: that is their price.
-        SchedulerKind::Cosched => return None,
+        // Gangs leave pCPUs idle: that is their price. The others have no model.
+        SchedulerKind::Cosched | SchedulerKind::ScxBpfland | SchedulerKind::ScxLavd => {
+            return None;
+        }
     })
 }
 

@@ -122,6 +122,10 @@ pub struct Sample {
     pub repeat: u32,
     /// Time scale factor in force.
     pub factor: f64,
+    /// What the kernel called the sched_ext scheduler that was in force at the
+    /// window's end, and since it was chosen; `None`: the kernel's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sched_ext: Option<String>,
     /// True when the runner refused the window each time it was measured: it
     /// is the last try, measured on a disturbed machine.
     #[serde(default, skip_serializing_if = "is_false")]

@@ -42,9 +42,10 @@ fn check_host(case: &Case) -> Result<(), Problem> {
 fn check_kinds(case: &Case) -> Result<(), Problem> {
     for (i, s) in case.schedulers.iter().enumerate() {
         ensure!(
-            matches!(s.kind, SchedulerKind::Kernel | SchedulerKind::Corun),
+            matches!(s.kind, SchedulerKind::Kernel | SchedulerKind::Corun)
+                || s.kind.comparator().is_some(),
             ["scheduler", i, "kind"],
-            "the lab runs the real kernel: expected \"kernel\" or \"corun\"; for the others use `corun sim run`"
+            "the lab runs the real kernel: expected \"kernel\", \"corun\", \"scx_bpfland\" or \"scx_lavd\"; for the others use `corun sim run`"
         );
     }
     Ok(())

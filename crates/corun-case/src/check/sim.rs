@@ -15,6 +15,11 @@ pub(super) fn check(case: &Case, target: Target<'_>) -> Result<(), Problem> {
     check_costs(case)?;
     check_kvm(case)?;
     for (i, s) in case.schedulers.iter().enumerate() {
+        ensure!(
+            s.kind.comparator().is_none(),
+            ["scheduler", i, "kind"],
+            "the simulator has no model of it; use `corun lab run`"
+        );
         check_foreign_settings(i, s)?;
         check_settings(i, s, case.host.pcpus)?;
     }
@@ -144,7 +149,7 @@ fn check_foreign_settings(i: usize, s: &Scheduler) -> Result<(), Problem> {
         SchedulerKind::Cfs => "cfs",
         SchedulerKind::Credit => "credit",
         SchedulerKind::Cosched => "cosched",
-        SchedulerKind::Corun => "",
+        SchedulerKind::Corun | SchedulerKind::ScxBpfland | SchedulerKind::ScxLavd => "",
     };
     let given = [
         ("cfs", !is_default(&s.sim.cfs)),

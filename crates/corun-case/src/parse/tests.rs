@@ -170,6 +170,12 @@ const SLIPS: &[(&str, &str, &str, &str)] = &[
         "case.time_scale",
     ),
     (
+        "kind = \"kernel\"",
+        "kind = \"scx_bpfland\"\noptions = [\"--slice-us\", \"5000\"]",
+        "scheduler[0].options",
+        "--slice-us is set by the lab",
+    ),
+    (
         "name = \"b\"",
         "name = \"a\"",
         "12:8: guest[1].name",

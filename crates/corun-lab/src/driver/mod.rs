@@ -15,17 +15,20 @@ mod gate;
 mod host_task;
 mod kmsg;
 mod latency;
+mod loaded;
 mod phases;
 mod plan;
 mod procfs;
 mod qemu;
 mod rt;
+mod sched_ext;
 mod scheduler;
 mod session;
 mod window;
 
 pub use error::DriverError;
 pub use plan::{Step, Window, estimate, plan};
+pub(crate) use scheduler::arguments;
 
 use crate::case::Case;
 use control::Control;

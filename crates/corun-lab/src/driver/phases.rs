@@ -23,8 +23,8 @@ pub(super) fn run(session: &mut Session, case: &Case, corun: &Path, factor: f64)
             Step::Use(index) => scheduler.select(&case.schedulers[*index])?,
             Step::Window(w) => {
                 let measured = window::measure(session, &spec(case, w))?;
-                scheduler.check()?;
-                let sample = sample(case, w, factor, measured);
+                let mut sample = sample(case, w, factor, measured);
+                sample.sched_ext = scheduler.check()?;
                 session.report(&Report::Sample(Box::new(sample)))?;
             }
         }
@@ -78,6 +78,7 @@ fn sample(case: &Case, w: &Window, factor: f64, m: Measured) -> Sample {
         solo: w.solo.is_some(),
         repeat: w.repeat,
         factor,
+        sched_ext: None,
         disturbed: m.disturbed,
         redone: m.redone,
         start_spread_ns: nanos(m.start_spread),

@@ -77,7 +77,8 @@ pub fn estimate(case: &Case) -> Duration {
     let mut gate_and_calibration = 30.0;
     for step in plan(case) {
         seconds += match step {
-            // Loading takes seconds under emulation.
+            // Loading takes seconds under emulation; scx_lavd is far larger.
+            Step::Use(i) if case.schedulers[i].kind.comparator().is_some() => 40.0,
             Step::Use(_) => 15.0,
             Step::Window(w) => {
                 let phase = &case.phases[w.phase];

@@ -8,7 +8,8 @@ use super::error::{Context, DriverError, Result};
 use super::host_task::HostTask;
 use super::latency::Latency;
 use super::qemu::{self, Places, Vmm};
-use super::{cgroup, procfs, scheduler};
+use super::sched_ext::SchedExt;
+use super::{cgroup, procfs};
 use corun_lab_proto::agent::{Command, Event};
 use corun_lab_proto::control::Report;
 use std::collections::BTreeMap;
@@ -121,7 +122,7 @@ impl Session {
                 "guest {guest} {what}: all its runnable vCPUs got no CPU time in {} s; \
                  the scheduler starves it (sched_ext is {:?})",
                 STARVED.as_secs(),
-                scheduler::sched_ext_state()
+                SchedExt::now().state
             )),
             _ => self.suspect(guest, &what),
         }

@@ -3,8 +3,8 @@
 
 use super::files::Loader;
 use super::layer::{self, RunLayer};
-use super::{ImageError, bzimage, cpio::Archive, files, guests, host};
-use crate::case::Case;
+use super::{ImageError, bzimage, comparators, cpio::Archive, files, guests, host};
+use crate::case::{Case, Comparator};
 use crate::packages::{Fetcher, Request, Stop, Tree, human, sha256_of};
 use crate::paths::LabDirs;
 use crate::progress::Progress;
@@ -25,6 +25,8 @@ pub struct ImageSpec {
     /// Whether a guest needs stress-ng or sysbench. Its initramfs is then 49 MB
     /// larger, and it needs [`crate::case::MIN_GUEST_MIB_WITH_TOOLS`] of memory.
     pub tools: bool,
+    /// Schedulers to compare with.
+    pub comparators: Vec<&'static Comparator>,
 }
 
 impl Default for ImageSpec {
@@ -33,6 +35,7 @@ impl Default for ImageSpec {
             host_kernel: "7.3".to_owned(),
             guest_kernels: vec!["7.3".to_owned()],
             tools: false,
+            comparators: Vec::new(),
         }
     }
 }
@@ -44,6 +47,7 @@ impl ImageSpec {
             host_kernel: case.host.kernel.clone(),
             guest_kernels: case.guests.iter().map(|g| g.kernel.clone()).collect(),
             tools: case.needs_tools(),
+            comparators: case.comparators(),
         }
     }
 }
@@ -144,7 +148,12 @@ impl<'a> Builder<'a> {
         if spec.tools {
             layers.push(work.tools()?);
         }
-        layers.push(work.corun(&corun)?);
+        for comparator in &spec.comparators {
+            let binary = comparators::find_or_build(comparator, self.progress, self.stop)?;
+            layers.push(work.program(&binary, comparator.program)?);
+            versions.insert(comparator.program.to_owned(), comparator.version.to_owned());
+        }
+        layers.push(work.program(&corun, "corun")?);
         let image = Image {
             kernel: work.kernel(&host)?,
             release: host.release,
@@ -255,10 +264,10 @@ impl Work {
         })
     }
 
-    fn corun(&self, binary: &Path) -> Result<PathBuf, ImageError> {
+    fn program(&self, binary: &Path, name: &str) -> Result<PathBuf, ImageError> {
         let inputs = [&self.programs, &content_of(binary)?];
-        self.layer("corun", &inputs.map(String::as_str), || {
-            host::corun(&self.loader, binary)
+        self.layer(name, &inputs.map(String::as_str), || {
+            host::program(&self.loader, binary, name)
         })
     }
 

@@ -67,6 +67,22 @@ pub enum ImageError {
         /// What is wrong.
         why: &'static str,
     },
+    /// No folder for programs that are built once can be named.
+    #[error("no folder for tools: set CORUN_TOOLS to a folder with 2 GB of free space")]
+    NoToolsFolder,
+    /// A scheduler to compare with cannot be built.
+    #[error(
+        "building {program} {version} from crates.io: {said}\nnext: run scripts/setup, which installs \
+         what it needs, or leave this scheduler out of the case"
+    )]
+    Comparator {
+        /// The crate.
+        program: &'static str,
+        /// Its version.
+        version: &'static str,
+        /// What cargo said.
+        said: PackageError,
+    },
     /// The cache's file system is full.
     #[error(
         "no space left in the lab's cache; free about 1 GB there or set CORUN_CACHE to another \

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The emulated host's own layers: its programs, and `corun`.
+//! The emulated host's own layers: its programs, `corun`, and what is compared
+//! with it.
 
 use super::ImageError;
 use super::cpio::Archive;
@@ -43,6 +44,12 @@ pub(super) fn base(loader: &Loader, modules: &Path) -> Result<Archive, ImageErro
         let to = format!("mod/{name}.ko");
         archive.file(&to, 0o644, files::module(modules, name)?);
     }
+    // Where libbpf looks it up: other schedulers' BPF programs ask what the kernel
+    // was built with.
+    if let Some(release) = modules.file_name() {
+        let path = format!("boot/config-{}", release.to_string_lossy());
+        archive.file(&path, 0o644, files::read(&modules.join("config"))?);
+    }
     loader.add_program(&mut archive, &loader.find(QEMU)?, QEMU)?;
     for name in FIRMWARE {
         let path = format!("usr/share/qemu/{name}");
@@ -57,9 +64,10 @@ pub(super) fn base(loader: &Loader, modules: &Path) -> Result<Archive, ImageErro
     Ok(archive)
 }
 
-/// The `corun` binary and its libraries.
-pub(super) fn corun(loader: &Loader, binary: &Path) -> Result<Archive, ImageError> {
+/// A program of the machine's, `corun` for one, as `/usr/bin/NAME`, and its
+/// libraries.
+pub(super) fn program(loader: &Loader, binary: &Path, name: &str) -> Result<Archive, ImageError> {
     let mut archive = Archive::new();
-    loader.add_program(&mut archive, binary, "usr/bin/corun")?;
+    loader.add_program(&mut archive, binary, &format!("usr/bin/{name}"))?;
     Ok(archive)
 }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Changes when the code that lays out layers changes what it makes.
-const LAYOUT: u32 = 2;
+const LAYOUT: u32 = 3;
 /// Prefix of files under way; found under the cache's lock, they are left-overs.
 const PARTIAL: &str = ".part-";
 /// Layers that were built this recently are kept.

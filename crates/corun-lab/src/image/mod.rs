@@ -7,6 +7,7 @@
 
 mod builder;
 mod bzimage;
+mod comparators;
 mod cpio;
 mod error;
 mod files;

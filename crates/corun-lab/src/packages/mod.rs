@@ -11,7 +11,7 @@ mod fetch_tests;
 mod manifest;
 mod mirror;
 mod request;
-mod tool;
+pub(crate) mod tool;
 mod unpack;
 
 pub use error::PackageError;

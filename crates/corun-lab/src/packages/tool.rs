@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Runs apt's and dpkg's tools: interruptible, never outliving this process,
+//! Runs apt's, dpkg's and cargo's tools: interruptible, never outliving this process,
 //! with what they say on failure turned into an error that tells the next step.
 
 use super::PackageError;
@@ -16,7 +16,7 @@ pub type Stop<'a> = &'a AtomicBool;
 const POLL: Duration = Duration::from_millis(20);
 
 /// Runs `cmd` and returns its standard output.
-pub(super) fn output(cmd: &mut Command, stop: Stop<'_>) -> Result<String, PackageError> {
+pub(crate) fn output(cmd: &mut Command, stop: Stop<'_>) -> Result<String, PackageError> {
     watch(cmd, stop, || ())
 }
 

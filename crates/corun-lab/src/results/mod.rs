@@ -14,6 +14,7 @@ mod vcpus;
 pub use machine::{Disturbance, MachineTimes};
 pub use model::{
     BootCounts, CaseResult, GateOutcome, GuestInfo, HostInfo, MachineWindow, SCHEMA_VERSION,
+    SchedulerInfo,
 };
 pub use spread::Spread;
 pub use summary::{CounterSums, GuestSummary, LatencyFigures, SchedulerFigures, Summary};

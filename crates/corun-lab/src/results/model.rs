@@ -4,7 +4,8 @@
 use super::machine::Disturbance;
 use super::summary::Summary;
 use crate::boot::Attempt;
-use crate::case::Case;
+use crate::case::{Case, Scheduler, SchedulerKind};
+use crate::driver;
 use corun_lab_proto::control::{Calibration, Sample};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -29,6 +30,8 @@ pub struct CaseResult {
     pub accel: String,
     /// The emulated host, as it says of itself.
     pub host: Option<HostInfo>,
+    /// The schedulers as they were run, in the case's order.
+    pub schedulers: Vec<SchedulerInfo>,
     /// The guests, as they say of themselves.
     pub guests: Vec<GuestInfo>,
     /// Costs measured at boot, and the time scale.
@@ -58,6 +61,37 @@ pub struct HostInfo {
     pub qemu: Option<String>,
     /// KVM's `halt_poll_ns`.
     pub halt_poll_ns: Option<u64>,
+}
+
+/// One scheduler of the case, as it was run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SchedulerInfo {
+    /// Label in the case.
+    pub label: String,
+    /// The program and its version; "kernel" for the kernel's own.
+    pub program: String,
+    /// What the program was told; the scaled time constants are among it.
+    pub arguments: Vec<String>,
+    /// Time constants that could not be scaled; empty: all were.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub not_scaled: &'static str,
+}
+
+impl SchedulerInfo {
+    /// How `scheduler` runs at time scale `factor`.
+    pub fn of(scheduler: &Scheduler, factor: f64) -> Self {
+        let comparator = scheduler.kind.comparator();
+        Self {
+            label: scheduler.label.clone(),
+            program: match comparator {
+                Some(c) => format!("{} {}", c.program, c.version),
+                None if scheduler.kind == SchedulerKind::Kernel => "kernel".to_owned(),
+                None => format!("corun {}", env!("CARGO_PKG_VERSION")),
+            },
+            arguments: driver::arguments(scheduler, factor),
+            not_scaled: comparator.map_or("", |c| c.fixed),
+        }
+    }
 }
 
 /// One guest.

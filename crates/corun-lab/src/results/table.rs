@@ -3,7 +3,7 @@
 
 use super::format::{count, nanos, number, share, slowdown};
 use super::latency_tables;
-use super::model::CaseResult;
+use super::model::{CaseResult, SchedulerInfo};
 use super::summary::{CounterSums, GuestSummary, LatencyFigures, SchedulerFigures};
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
 use std::collections::BTreeSet;
@@ -65,9 +65,12 @@ fn header(r: &CaseResult) -> String {
             g.name, g.vcpus, g.weight, g.kernel
         ));
     }
+    for s in r.schedulers.iter().filter(|s| s.program != "kernel") {
+        line(scheduler(s));
+    }
     if let Some(c) = &r.calibration {
         line(format!(
-            "time scale {} (auto would be {}): slice {} for all schedulers; exit {}, vCPU switch {}",
+            "time scale {} (auto would be {}): slice {} for the kernel's scheduler and corun; exit {}, vCPU switch {}",
             number(c.factor),
             number(c.auto_factor),
             nanos(c.slice_ns as f64),
@@ -95,6 +98,19 @@ fn header(r: &CaseResult) -> String {
     line(noise(r));
     for w in &r.warnings {
         line(format!("warning: {w}"));
+    }
+    text
+}
+
+fn scheduler(s: &SchedulerInfo) -> String {
+    let mut text = format!("scheduler {}: {}", s.label, s.program);
+    for argument in &s.arguments {
+        text.push(' ');
+        text.push_str(argument);
+    }
+    if !s.not_scaled.is_empty() {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "; built in, not scaled: {}", s.not_scaled);
     }
     text
 }

@@ -2,7 +2,8 @@
 //! One small result, summarized and printed: figures computed by hand.
 
 use super::super::{
-    BootCounts, CaseResult, Disturbance, GateOutcome, MachineWindow, SCHEMA_VERSION, Summary,
+    BootCounts, CaseResult, Disturbance, GateOutcome, MachineWindow, SCHEMA_VERSION, SchedulerInfo,
+    Summary,
 };
 use super::render;
 use crate::case::Case;
@@ -53,6 +54,7 @@ fn sample(scheduler: &str, solo: bool, repeat: u32, rate: f64) -> Sample {
         solo,
         repeat,
         factor: 40.0,
+        sched_ext: None,
         disturbed: false,
         redone: 0,
         start_spread_ns: 0,
@@ -98,6 +100,11 @@ fn result() -> CaseResult {
     CaseResult {
         schema_version: SCHEMA_VERSION,
         summary: Summary::of(&case, &samples).expect("sums up"),
+        schedulers: case
+            .schedulers
+            .iter()
+            .map(|s| SchedulerInfo::of(s, 40.0))
+            .collect(),
         case,
         case_text: String::new(),
         case_sha256: String::new(),
@@ -165,7 +172,7 @@ fn a_window_without_work_voids_the_slowdown_and_stays_json() {
 
 #[test]
 fn the_report_as_printed() {
-    let expected = include_str!("table_golden.txt");
+    let expected = include_str!("table_golden.txt").replace("VERSION", env!("CARGO_PKG_VERSION"));
     assert_eq!(render(&result()), expected);
 }
 

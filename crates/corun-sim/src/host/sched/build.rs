@@ -31,6 +31,9 @@ impl Default for CorunOptions {
 }
 
 /// The scheduler `kind` for a host of `nr_cpus` pCPUs and these tasks.
+///
+/// # Panics
+/// For the lab's comparators, which have no model; cases with them are refused.
 pub fn build(
     kind: SchedulerKind,
     settings: &SchedTunables,
@@ -66,5 +69,8 @@ pub fn build(
             }
             CoschedKind::Balance => Box::new(cfs().with_siblings_apart()),
         },
+        SchedulerKind::ScxBpfland | SchedulerKind::ScxLavd => {
+            panic!("{kind:?} has no model")
+        }
     }
 }
