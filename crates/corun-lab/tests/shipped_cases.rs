@@ -84,3 +84,38 @@ fn the_smoke_case_claims_no_figures() {
             .all(|g| g.pv.sched_yield && !g.pv.tlb_flush && !g.pv.ipi)
     );
 }
+
+/// The matrix of issue 4: every workload, next to burners and to copies of itself.
+#[test]
+fn the_matrix_is_whole() {
+    let case = case("mechanisms");
+    assert_eq!(case.schedulers[0].kind, SchedulerKind::Kernel);
+    assert_eq!(case.comparators().len(), 2);
+    let works = [
+        "cpu",
+        "forkexec",
+        "hackbench",
+        "lock",
+        "pingpong",
+        "stress-ng",
+        "sysbench",
+        "tlb",
+    ];
+    for work in works {
+        let load = |phase: &str, guest: &str| {
+            let phase = case.phase(phase).unwrap_or_else(|| panic!("no {phase}"));
+            assert!(phase.solo && phase.measure == ["a"]);
+            assert_eq!(phase.run["a"].workload, work);
+            phase.run.get(guest).map(|w| w.workload.clone())
+        };
+        let burner = Some("cpu".to_owned());
+        assert_eq!(load(&format!("{work}-vs-cpu"), "b"), burner);
+        assert_eq!(load(&format!("{work}-vs-cpu"), "c"), None);
+        assert_eq!(load(&format!("{work}-vs-2-cpu"), "c"), burner);
+        if work != "cpu" {
+            let itself = Some(work.to_owned());
+            assert_eq!(load(&format!("{work}-vs-itself"), "b"), itself);
+            assert_eq!(load(&format!("{work}-vs-2-itself"), "c"), itself);
+        }
+    }
+}

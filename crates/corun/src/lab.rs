@@ -3,6 +3,7 @@
 
 pub(crate) mod cases;
 mod run;
+mod table;
 
 use anyhow::{Context, Result};
 use clap::{Subcommand, ValueEnum};
@@ -20,6 +21,7 @@ pub(crate) enum Command {
     Build(BuildArgs),
     Run(run::Args),
     Shell(ShellArgs),
+    Table(table::Args),
     /// List the cases that come with corun, or print one
     Cases {
         /// Print this case's file
@@ -90,6 +92,7 @@ pub(crate) fn dispatch(command: &Command, stop: &AtomicBool) -> Result<ExitCode>
         Command::Build(args) => build_command(args, stop),
         Command::Run(args) => run::run(args, stop),
         Command::Shell(args) => shell_command(args, stop),
+        Command::Table(args) => table::run(args),
         Command::Cases { name } => cases::print(name.as_deref()).map(|()| ExitCode::SUCCESS),
     }
 }

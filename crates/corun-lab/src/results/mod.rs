@@ -5,6 +5,7 @@ pub mod format;
 mod latency;
 mod latency_tables;
 mod machine;
+mod matrix;
 mod model;
 mod spread;
 mod summary;
@@ -12,6 +13,7 @@ mod table;
 mod vcpus;
 
 pub use machine::{Disturbance, MachineTimes};
+pub use matrix::{Figure, Matrix, MatrixInput, Row, Verdict};
 pub use model::{
     BootCounts, CaseResult, GateOutcome, GuestInfo, HostInfo, MachineWindow, SCHEMA_VERSION,
     SchedulerInfo,

@@ -4,7 +4,7 @@
 use super::{AccelArg, build, cases};
 use anyhow::{Context, Result, ensure};
 use corun_lab::boot::Accel;
-use corun_lab::case::TimeScale;
+use corun_lab::case::{self, Override, Target, TimeScale};
 use corun_lab::image::ImageSpec;
 use corun_lab::paths::LabDirs;
 use corun_lab::results::{self, CaseResult};
@@ -32,6 +32,20 @@ pub(crate) struct Args {
     /// Factor for the schedulers' time constants: auto, or a number from 1
     #[arg(long, value_name = "auto|N")]
     time_scale: Option<TimeScale>,
+    /// Run this phase alone; a name, or the beginning of names with a * after
+    /// it; may be given more than once
+    #[arg(long, value_name = "PHASE")]
+    phase: Vec<String>,
+    /// Run this scheduler alone, by its label; likewise
+    #[arg(long, value_name = "LABEL")]
+    scheduler: Vec<String>,
+    /// Kernel series of the emulated host, instead of the case's
+    #[arg(long, value_name = "SERIES")]
+    host_kernel: Option<String>,
+    /// Change a key of the case, for example guest[0].vcpus=4; may be given more
+    /// than once
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    sets: Vec<Override>,
     /// Repeats, instead of the case's
     #[arg(long, value_name = "N")]
     repeats: Option<u32>,
@@ -67,7 +81,14 @@ fn percent(text: &str) -> Result<f64, String> {
 }
 
 pub(crate) fn run(args: &Args, stop: &AtomicBool) -> Result<ExitCode> {
-    let (mut case, text) = cases::load(&args.case)?;
+    let (file, text) = cases::find(&args.case)?;
+    let mut sets = args.sets.clone();
+    if let Some(kernel) = &args.host_kernel {
+        sets.push(format!("host.kernel={kernel:?}").parse()?);
+    }
+    let mut case = case::parse_for(&text, &file, Target::Lab, &sets)?;
+    case.keep_phases(&args.phase)?;
+    case.keep_schedulers(&args.scheduler)?;
     if let Some(scale) = args.time_scale {
         case.case.time_scale = scale;
     }
