@@ -11,6 +11,7 @@ mod guests;
 mod hook_costs;
 mod hooks;
 mod host_info;
+mod kfuncs;
 pub mod latency;
 pub mod observe;
 pub mod options;

@@ -3,7 +3,7 @@
 //! run into. Features are probed, never inferred from a version; a hazard that
 //! is a kernel bug can only be known by its version, and says so.
 
-use crate::host_info;
+use crate::{host_info, kfuncs};
 use serde::Serialize;
 use std::path::Path;
 
@@ -42,6 +42,19 @@ pub enum Refusal {
     NoBtf {
         /// `uname -r`.
         release: String,
+    },
+    /// Kernel whose type information was made by too old a tool.
+    #[error(
+        "kernel {release} cannot run any sched_ext scheduler: its BTF has no {kfunc}_impl, which \
+         the verifier needs for {kfunc} (the kernel was built with a pahole that loses kfuncs' \
+         tags). Next: another build of this kernel, or another version; Debian's 7.2.12 of \
+         trixie-backports is affected, its 7.2.13 and 7.3.4 are not; nothing was changed"
+    )]
+    BrokenKfuncs {
+        /// `uname -r`.
+        release: String,
+        /// The first function that cannot be called.
+        kfunc: &'static str,
     },
     /// Another scheduler is loaded.
     #[error(
@@ -94,6 +107,9 @@ pub fn check(ignored_hazards: &[String]) -> Result<(), Refusal> {
     }
     if !Path::new("/sys/kernel/btf/vmlinux").exists() {
         return Err(Refusal::NoBtf { release });
+    }
+    if let Some(kfunc) = kfuncs::first_broken() {
+        return Err(Refusal::BrokenKfuncs { release, kfunc });
     }
     if !nix::unistd::geteuid().is_root() {
         return Err(Refusal::NotRoot);

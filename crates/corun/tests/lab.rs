@@ -51,11 +51,18 @@ fn text(output: &Output) -> String {
     )
 }
 
-fn smoke_result() -> Value {
-    let output = corun(&["lab", "run", "smoke", "--json"])
-        .stderr(Stdio::inherit())
-        .output()
-        .expect("corun starts");
+fn smoke_result(host_kernel: &str) -> Value {
+    let output = corun(&[
+        "lab",
+        "run",
+        "smoke",
+        "--json",
+        "--host-kernel",
+        host_kernel,
+    ])
+    .stderr(Stdio::inherit())
+    .output()
+    .expect("corun starts");
     assert!(output.status.success(), "{}", text(&output));
     serde_json::from_slice(&output.stdout).expect("the result is JSON")
 }
@@ -77,10 +84,25 @@ fn counter(sample: &Value, name: &str) -> u64 {
 #[test]
 #[ignore = "boots the lab: make smoke"]
 fn two_guests_run_under_both_schedulers_and_yields_are_followed() {
-    let result = smoke_result();
+    check_smoke(&smoke_result("7.3"));
+}
+
+#[test]
+#[ignore = "boots the lab: make smoke"]
+fn the_same_on_the_older_host_kernel() {
+    let result = smoke_result("7.2");
+    let release = result["host"]["kernel"].as_str();
+    assert!(
+        release.is_some_and(|r| r.starts_with("7.2.")),
+        "{release:?}"
+    );
+    check_smoke(&result);
+}
+
+fn check_smoke(result: &Value) {
     for scheduler in ["eevdf", "corun"] {
         for phase in ["tlb", "cpu"] {
-            let samples = samples(&result, phase, scheduler);
+            let samples = samples(result, phase, scheduler);
             assert!(
                 !samples.is_empty(),
                 "no window of {phase} under {scheduler}"
@@ -94,7 +116,7 @@ fn two_guests_run_under_both_schedulers_and_yields_are_followed() {
             }
         }
     }
-    let tlb = samples(&result, "tlb", "corun")[0];
+    let tlb = samples(result, "tlb", "corun")[0];
     let asked = counter(tlb, "corun.yields_asked");
     assert!(
         asked > 0,

@@ -3,7 +3,7 @@
 //! root rights nor a change to the machine is needed.
 
 use super::manifest::Package;
-use super::request::{NEVER_USED, SUITES};
+use super::request::{KERNEL_SUITE, NEVER_USED, SUITES};
 use super::{PackageError, Stop, mirror, tool};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,6 +12,16 @@ use std::process::Command;
 /// The archive's keys. Named explicitly: on an older Debian the newer suites'
 /// keys are in this file but not among the keys that apt trusts by default.
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
+
+/// Every suite whose lists are fetched.
+fn suites() -> impl Iterator<Item = &'static str> {
+    SUITES.into_iter().chain([KERNEL_SUITE])
+}
+
+/// Keeps apt from the kernels' suite wherever another one has a package.
+fn preferences() -> String {
+    format!("Package: *\nPin: release n={KERNEL_SUITE}\nPin-Priority: 1\n")
+}
 
 /// A private apt root.
 pub(super) struct Apt<'a> {
@@ -32,9 +42,11 @@ impl<'a> Apt<'a> {
         Ok(Self { root, stop })
     }
 
-    /// Whether package lists have been fetched.
+    /// Whether the package lists of all suites have been fetched.
     pub(super) fn has_lists(&self) -> bool {
-        self.root.join("updated").exists()
+        let sources = fs::read_to_string(self.root.join("etc/sources.list"));
+        let known = sources.is_ok_and(|s| suites().all(|suite| s.contains(&format!(" {suite} "))));
+        known && self.root.join("updated").exists()
     }
 
     /// Fetches the package lists from the machine's mirror.
@@ -46,12 +58,11 @@ impl<'a> Apt<'a> {
             String::new()
         };
         let line = |suite| format!("deb {signed}{uri} {suite} main\n");
-        let sources = SUITES.map(line).concat();
-        let (list, stamp) = (
-            self.root.join("etc/sources.list"),
-            self.root.join("updated"),
-        );
+        let sources: String = suites().map(line).collect();
+        let at = |name: &str| self.root.join(name);
+        let (list, pins, stamp) = (at("etc/sources.list"), at("etc/preferences"), at("updated"));
         fs::write(&list, sources).map_err(PackageError::io("writing", &list))?;
+        fs::write(&pins, preferences()).map_err(PackageError::io("writing", &pins))?;
         let mut cmd = self.command("apt-get");
         cmd.args(["-qq", "-o", "APT::Update::Error-Mode=any", "update"]);
         tool::output(&mut cmd, self.stop)?;

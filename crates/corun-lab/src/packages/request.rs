@@ -9,6 +9,11 @@ use sha2::{Digest, Sha256};
 /// have `sched_ext` from 7.2 on.
 pub(super) const SUITES: [&str; 2] = ["trixie", "trixie-backports"];
 
+/// Suite that kernels are taken from, too, and nothing else: its 7.2 can run
+/// `sched_ext` schedulers, which the one of the backports cannot (their BTF lacks
+/// what the kernel needs to call some of `sched_ext`'s functions).
+pub(super) const KERNEL_SUITE: &str = "sid";
+
 /// Dependencies that no program of the lab uses: graphics drivers and what
 /// their installation scripts need. They would double the download.
 pub(super) const NEVER_USED: [&str; 14] = [
@@ -77,7 +82,8 @@ impl Request {
     /// Names this request's manifest file; changes with its content.
     pub(super) fn key(&self) -> String {
         // Serializing plain strings cannot fail.
-        let text = serde_json::to_string(&(self, SUITES, NEVER_USED)).unwrap_or_default();
+        let kernels = self.kernel.is_some().then_some(KERNEL_SUITE);
+        let text = serde_json::to_string(&(self, SUITES, kernels, NEVER_USED)).unwrap_or_default();
         short_hash(text.as_bytes())
     }
 }
