@@ -107,7 +107,7 @@ pub struct Figure {
 pub enum Verdict {
     /// Every repeat is better than any of the first column's.
     Better,
-    /// The spreads overlap, or there is no first column.
+    /// The spreads overlap, there is no first column, or one has one repeat alone.
     Same,
     /// Every repeat is worse.
     Worse,
@@ -115,6 +115,8 @@ pub enum Verdict {
 
 impl Verdict {
     fn of(figure: &Spread, first: Option<&Spread>) -> Self {
+        // One repeat has no spread to judge by.
+        let first = first.filter(|f| f.count.min(figure.count) > 1);
         match first {
             Some(first) if figure.max < first.min => Self::Better,
             Some(first) if figure.min > first.max => Self::Worse,

@@ -59,6 +59,17 @@ fn columns_are_joined_and_judged_by_spreads() {
 }
 
 #[test]
+fn one_repeat_is_not_judged() {
+    let mut one = input("tlb", &[("eevdf", 4.0, 4.0, 4.0), ("corun", 2.0, 2.0, 2.0)]);
+    for column in &mut one.summary.guests[0].schedulers {
+        column.slowdown = Spread::of(&[column.slowdown.expect("is there").median]);
+    }
+    let matrix = Matrix::of(&[one]);
+    let verdict = matrix.rows[0].cells[1].map(|f| f.verdict);
+    assert_eq!(verdict, Some(Verdict::Same));
+}
+
+#[test]
 fn the_table_says_what_was_not_measured_and_sums_up() {
     let text = Matrix::of(&inputs()).render();
     let line = |start: &str| {
