@@ -20,10 +20,13 @@ impl Machine<'_> {
         }
         flow.line_busy = true;
         flow.in_flight += 1;
-        let at_ns = now_ns + flow.batch_ns;
+        // The line did not wait for the NIC: a batch that came late does not
+        // hold up the next one.
+        let before_ns = flow.late_ns.min(flow.batch_ns);
         let late_ns = flow.wobble.sample(&mut flow.rng);
         flow.late_ns = late_ns;
-        self.arm(Event::Batch(f), at_ns + late_ns);
+        let at_ns = now_ns + flow.batch_ns - before_ns + late_ns;
+        self.arm(Event::Batch(f), at_ns);
     }
 
     pub(crate) fn batch_arrives(&mut self, f: usize) {
@@ -40,6 +43,10 @@ impl Machine<'_> {
             self.stats[vm].count(counter::DROPPED);
         }
         self.send_batch(f);
+        let flow = &mut self.flows[f];
+        if !flow.line_busy {
+            flow.late_ns = 0;
+        }
     }
 
     /// The softirq begins: work in proportion to what is in the rings.
