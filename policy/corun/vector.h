@@ -8,6 +8,7 @@
 
 #include "gang.h"
 #include "pool.h"
+#include "halt.h"
 #include "share.h"
 #include "types.h"
 #include "urgent.h"
@@ -31,7 +32,9 @@ enum corun_vector_op {
 	CORUN_OP_GANG_COUPLED = 13,
 	CORUN_OP_GANG_PULLS = 14,
 	CORUN_OP_GANG_SLICE = 15,
-	CORUN_OP_NR = 16,
+	CORUN_OP_HALT_JUDGE = 16,
+	CORUN_OP_HALT_STEP = 17,
+	CORUN_OP_NR = 18,
 };
 
 #define CORUN_VECTOR_IN 10
@@ -156,6 +159,38 @@ CORUN_INLINE void corun_vector_score(struct corun_vector *v)
 	v->out[0] = corun_yield_score(&s, v->in[4]);
 }
 
+CORUN_INLINE void corun_vector_halt_judge(struct corun_vector *v)
+{
+	const struct corun_halt_tunables tun = CORUN_HALT_TUNABLES_DEFAULT;
+	struct corun_halt_window win = {
+		.cpu_ns = v->in[0],
+		.waiting_ns = v->in[1],
+		.polls = v->in[2],
+		.hits = v->in[3],
+		.hit_ns = v->in[4],
+		.vain_ns = v->in[5],
+	};
+
+	v->out[0] = corun_halt_judge(&win, &tun);
+}
+
+/* out[1]: mode | quiet_windows << 8 | hold_windows << 32. */
+CORUN_INLINE void corun_vector_halt_step(struct corun_vector *v)
+{
+	const struct corun_halt_tunables tun = CORUN_HALT_TUNABLES_DEFAULT;
+	struct corun_halt halt = {
+		.poll_ns = v->in[0],
+		.mode = (u32)v->in[1],
+		.quiet_windows = (u32)v->in[2],
+		.hold_windows = (u32)v->in[3],
+	};
+
+	corun_halt_step(&halt, (u32)v->in[4], v->in[5], &tun);
+	v->out[0] = halt.poll_ns;
+	v->out[1] = halt.mode | (u64)halt.quiet_windows << 8 |
+		    (u64)halt.hold_windows << 32;
+}
+
 /* Runs the decision that @v names. */
 CORUN_INLINE void corun_vector_run(struct corun_vector *v)
 {
@@ -198,6 +233,12 @@ CORUN_INLINE void corun_vector_run(struct corun_vector *v)
 	case CORUN_OP_GANG_PULLS:
 	case CORUN_OP_GANG_SLICE:
 		corun_vector_gang(v);
+		break;
+	case CORUN_OP_HALT_JUDGE:
+		corun_vector_halt_judge(v);
+		break;
+	case CORUN_OP_HALT_STEP:
+		corun_vector_halt_step(v);
 		break;
 	}
 }

@@ -2,6 +2,7 @@
 //! Symbols of `native.c`.
 
 use crate::boost::{Pool, PoolWindow, Sibling, Victim};
+use crate::halt::{Halt, HaltTunables, HaltWindow};
 use crate::vector::Vector;
 use crate::{Tunables, Vcpu, Vm, YieldInput};
 
@@ -75,5 +76,21 @@ unsafe extern "C" {
     pub(crate) fn corun_native_gang_slice(leader_left_ns: u64, tun: *const Tunables) -> u64;
     pub(crate) fn corun_native_region_critical(region: u32) -> bool;
     pub(crate) fn corun_native_region_rank(region: u32) -> u32;
+    pub(crate) fn corun_native_halt_defaults(tun: *mut HaltTunables);
+    pub(crate) fn corun_native_halt_init(
+        halt: *mut Halt,
+        operator_ns: u64,
+        tun: *const HaltTunables,
+    );
+    pub(crate) fn corun_native_halt_judge(
+        window: *const HaltWindow,
+        tun: *const HaltTunables,
+    ) -> u32;
+    pub(crate) fn corun_native_halt_step(
+        halt: *mut Halt,
+        verdict: u32,
+        operator_ns: u64,
+        tun: *const HaltTunables,
+    );
     pub(crate) fn corun_native_vector_run(vector: *mut Vector);
 }

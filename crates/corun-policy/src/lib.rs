@@ -6,6 +6,7 @@
 
 pub mod boost;
 mod ffi;
+pub mod halt;
 mod mechanisms;
 mod region;
 mod tunables;

@@ -41,6 +41,12 @@ _Static_assert(CORUN_MECHANISM_YIELD == 1 && CORUN_MECHANISM_STRICT == 2 &&
 		       CORUN_MECHANISM_GANG == 64 &&
 		       CORUN_MECHANISM_HALT == 128,
 	       "Mechanisms in mechanisms.rs");
+_Static_assert(sizeof(struct corun_halt_tunables) == 40, "in halt.rs");
+_Static_assert(offsetof(struct corun_halt_tunables, hold_max_windows) == 36,
+	       "in halt.rs");
+_Static_assert(sizeof(struct corun_halt_window) == 48, "in halt.rs");
+_Static_assert(sizeof(struct corun_halt) == 24, "in halt.rs");
+_Static_assert(offsetof(struct corun_halt, hold_windows) == 16, "in halt.rs");
 
 u64 corun_native_share_vtime(u64 delta_ns, u32 weight);
 void corun_native_share_charge_vcpu(struct corun_vcpu *vcpu, u64 delta_ns);
@@ -84,6 +90,14 @@ u64 corun_native_gang_slice(u64 leader_left_ns,
 			    const struct corun_tunables *tun);
 bool corun_native_region_critical(u32 region);
 u32 corun_native_region_rank(u32 region);
+void corun_native_halt_defaults(struct corun_halt_tunables *tun);
+void corun_native_halt_init(struct corun_halt *halt, u64 operator_ns,
+			    const struct corun_halt_tunables *tun);
+u32 corun_native_halt_judge(const struct corun_halt_window *win,
+			    const struct corun_halt_tunables *tun);
+void corun_native_halt_step(struct corun_halt *halt, u32 verdict,
+			    u64 operator_ns,
+			    const struct corun_halt_tunables *tun);
 void corun_native_vector_run(struct corun_vector *v);
 
 u64 corun_native_share_vtime(u64 delta_ns, u32 weight)
@@ -208,6 +222,30 @@ bool corun_native_region_critical(u32 region)
 u32 corun_native_region_rank(u32 region)
 {
 	return corun_region_rank(region);
+}
+
+void corun_native_halt_defaults(struct corun_halt_tunables *tun)
+{
+	*tun = (struct corun_halt_tunables)CORUN_HALT_TUNABLES_DEFAULT;
+}
+
+void corun_native_halt_init(struct corun_halt *halt, u64 operator_ns,
+			    const struct corun_halt_tunables *tun)
+{
+	corun_halt_init(halt, operator_ns, tun);
+}
+
+u32 corun_native_halt_judge(const struct corun_halt_window *win,
+			    const struct corun_halt_tunables *tun)
+{
+	return corun_halt_judge(win, tun);
+}
+
+void corun_native_halt_step(struct corun_halt *halt, u32 verdict,
+			    u64 operator_ns,
+			    const struct corun_halt_tunables *tun)
+{
+	corun_halt_step(halt, verdict, operator_ns, tun);
 }
 
 void corun_native_vector_run(struct corun_vector *v)

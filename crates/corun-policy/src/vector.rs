@@ -5,7 +5,7 @@ use crate::{Tunables, ffi};
 use serde::Deserialize;
 
 /// The decisions, in the order of `enum corun_vector_op`.
-pub const OPS: [&str; 16] = [
+pub const OPS: [&str; 18] = [
     "share_vtime",
     "share_charge",
     "share_wake",
@@ -22,6 +22,8 @@ pub const OPS: [&str; 16] = [
     "gang_coupled",
     "gang_pulls",
     "gang_slice",
+    "halt_judge",
+    "halt_step",
 ];
 
 /// Most inputs of a decision (`CORUN_VECTOR_IN`).
@@ -103,12 +105,13 @@ impl Expected {
     }
 }
 
-const FILES: [&str; 5] = [
+const FILES: [&str; 6] = [
     include_str!("../../../policy/vectors/share.json"),
     include_str!("../../../policy/vectors/yield.json"),
     include_str!("../../../policy/vectors/urgent.json"),
     include_str!("../../../policy/vectors/pool.json"),
     include_str!("../../../policy/vectors/gang.json"),
+    include_str!("../../../policy/vectors/halt.json"),
 ];
 
 /// The vectors of the repository.
