@@ -6,8 +6,10 @@
 //! vCPUs wait for, both under any scheduler.
 
 pub mod counters;
+pub mod doctor;
 mod error;
 mod guests;
+mod halt;
 mod hook_costs;
 mod hooks;
 mod host_info;

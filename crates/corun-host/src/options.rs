@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What `corun run` can be told.
 
+use corun_policy::halt::HaltTunables;
 use corun_policy::{Mechanisms, Tunables};
 use std::time::Duration;
 
@@ -65,6 +66,26 @@ impl RunOptions {
         let slice_ns = u64::try_from(self.slice.as_nanos()).unwrap_or(u64::MAX);
         Ok(Tunables::scaled(slice_ns, self.time_scale))
     }
+
+    /// Tunables of halt polling. Windows are not scaled: they are made of what
+    /// KVM counts, not of its costs.
+    pub(crate) fn halt_tunables(&self) -> HaltTunables {
+        let unscaled = HaltTunables::default();
+        HaltTunables {
+            max_ns: self.scale(unscaled.max_ns),
+            floor_ns: self.scale(unscaled.floor_ns),
+            ..unscaled
+        }
+    }
+
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "at most 1 s times 1000, and positive"
+    )]
+    fn scale(&self, time_ns: u64) -> u64 {
+        (time_ns as f64 * self.time_scale) as u64
+    }
 }
 
 #[cfg(test)]
@@ -74,6 +95,19 @@ mod tests {
     #[test]
     fn without_options_the_policys_defaults_hold() {
         assert_eq!(RunOptions::default().tunables(), Ok(Tunables::default()));
+    }
+
+    #[test]
+    fn lengths_of_polls_are_scaled_and_windows_are_not() {
+        let unscaled = HaltTunables::default();
+        let t = RunOptions {
+            time_scale: 10.0,
+            ..RunOptions::default()
+        }
+        .halt_tunables();
+        assert_eq!((t.max_ns, t.floor_ns), (2_000_000, 100_000));
+        assert_eq!(t.calm_windows, unscaled.calm_windows);
+        assert_eq!(RunOptions::default().halt_tunables(), unscaled);
     }
 
     #[test]

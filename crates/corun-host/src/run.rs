@@ -3,12 +3,14 @@
 
 pub(crate) mod report;
 
-use crate::error::{HostError, Result};
+use crate::error::{During, HostError, Result};
 use crate::guests::Guests;
+use crate::halt::{HaltSteering, Places};
 use crate::options::RunOptions;
 use crate::sched::{KernelExit, Scheduler};
 use crate::vms::Vm;
 use crate::{host_info, preflight};
+use corun_policy::Mechanisms;
 use corun_symbols::Library;
 use report::Reporter;
 use std::collections::BTreeMap;
@@ -28,6 +30,12 @@ pub fn run(options: &RunOptions, stop: &AtomicBool) -> Result<()> {
     preflight::check(&options.ignored_hazards)?;
     let symbols = Library::read(&options.symbols)?;
     reporter.symbols(&symbols)?;
+    // Outlives the schedulers: whatever ends this function, its drop restores.
+    let mut halt = HaltSteering::start(
+        options.mechanisms.has(Mechanisms::HALT),
+        options.halt_tunables(),
+        Places::default(),
+    );
     loop {
         let mut scheduler = Scheduler::load(&tunables, options.mechanisms, &symbols)?;
         reporter.scheduling(options, &tunables)?;
@@ -35,13 +43,22 @@ pub fn run(options: &RunOptions, stop: &AtomicBool) -> Result<()> {
             .hook_costs
             .then(|| scheduler.count_costs())
             .transpose()?;
-        match serve(&mut scheduler, options, &symbols, &reporter, stop)? {
+        match serve(
+            &mut scheduler,
+            &mut halt,
+            options,
+            &symbols,
+            &reporter,
+            stop,
+        )? {
             End::Stopped => {
-                reporter.stats(&scheduler.counters()?)?;
+                reporter.stats(&scheduler.counters()?, halt.report())?;
                 if let Some(costs) = costs {
                     reporter.hook_costs(&costs.read())?;
                 }
                 scheduler.unload();
+                halt.stop()
+                    .during("putting halt_poll_ns back (`corun doctor --repair` does it)")?;
                 return reporter.left();
             }
             End::KvmArrived => reporter.kvm_arrived()?,
@@ -61,6 +78,7 @@ enum End {
 
 fn serve(
     scheduler: &mut Scheduler,
+    halt: &mut HaltSteering,
     options: &RunOptions,
     symbols: &Library,
     reporter: &Reporter,
@@ -87,11 +105,13 @@ fn serve(
             tell_changes(reporter, &mut known, vms)?;
             refreshed = Some(Instant::now());
         }
+        let waited_ns = scheduler.counters()?.get("waited_ns").copied();
+        reporter.halt(&halt.step(Instant::now(), waited_ns))?;
         if options
             .stats
             .is_some_and(|every| reported.elapsed() >= every)
         {
-            reporter.stats(&scheduler.counters()?)?;
+            reporter.stats(&scheduler.counters()?, halt.report())?;
             reported = Instant::now();
         }
         std::thread::sleep(POLL);

@@ -99,12 +99,7 @@ impl Halt {
 
     /// Takes note of a window; returns the value from now on
     /// (`corun_halt_step`).
-    pub fn step(
-        &mut self,
-        verdict: HaltVerdict,
-        operator_ns: u64,
-        tunables: &HaltTunables,
-    ) -> u64 {
+    pub fn step(&mut self, verdict: HaltVerdict, operator_ns: u64, tunables: &HaltTunables) -> u64 {
         // SAFETY: the references are valid for the call, this one exclusively.
         unsafe { ffi::corun_native_halt_step(self, verdict as u32, operator_ns, tunables) };
         self.poll_ns

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The `corun` command line: one module a command.
 
+mod doctor;
 mod lab;
 mod run;
 mod sim;
@@ -24,6 +25,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Run(run::Args),
+    Doctor(doctor::Args),
     /// The lab: an emulated KVM host that boots anywhere in seconds
     #[command(subcommand)]
     Lab(lab::Command),
@@ -85,6 +87,7 @@ fn dispatch(command: Command) -> Result<ExitCode> {
     match command {
         Command::LabDriver { .. } => unreachable!("handled above"),
         Command::Run(args) => run::run(&args, &stop).map(|()| ExitCode::SUCCESS),
+        Command::Doctor(args) => doctor::run(&args),
         Command::Lab(command) => lab::dispatch(&command, &stop),
         Command::Sim(command) => sim::dispatch(&command, &stop),
         Command::PolicyCheck { random } => {

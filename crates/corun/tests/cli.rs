@@ -81,10 +81,26 @@ fn a_kernel_without_sched_ext_is_told_what_is_missing_and_nothing_is_loaded() {
 }
 
 #[test]
+fn doctor_finds_nothing_where_corun_never_ran() {
+    if Path::new("/run/corun").exists() {
+        println!("SKIP: corun ran here");
+        return;
+    }
+    let output = corun(&["doctor", "--repair", "--json"]);
+    let found: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(output.status.code(), Some(0), "{found}");
+    assert_eq!(found["healthy"], true);
+    assert_eq!(found["findings"][0]["check"], "halt-polling");
+    assert_eq!(found["findings"][0]["outcome"], "ok");
+}
+
+#[test]
 fn help_teaches() {
     for (args, words) in [
         (vec!["--help"], "Schedule this host"),
         (vec!["run", "--help"], "cpu.weight"),
+        (vec!["run", "--help"], "--mechanisms <LIST>"),
+        (vec!["doctor", "--help"], "halt polling"),
         (vec!["lab", "run", "--help"], "slice over switch cost"),
         (vec!["lab", "shell", "--help"], "uname -r"),
     ] {

@@ -3,6 +3,7 @@
 
 use crate::counters::Counters;
 use crate::error::{During, Result};
+use crate::halt::{HaltReport, Note};
 use crate::hook_costs::HookCost;
 use crate::options::RunOptions;
 use crate::preflight::Feature;
@@ -101,12 +102,26 @@ impl Reporter {
         }
     }
 
-    pub(crate) fn stats(&self, counters: &Counters) -> Result<()> {
+    pub(crate) fn stats(&self, counters: &Counters, halt: Option<&HaltReport>) -> Result<()> {
         let mut text = String::from("corun: counters\n");
         for (name, value) in counters {
             let _ = writeln!(text, "  {name:<26} {value}");
         }
-        self.print(&text, &json!({"event": "stats", "counters": counters}))
+        if let Some(halt) = halt {
+            let _ = writeln!(text, "corun: {halt}");
+        }
+        self.print(
+            &text,
+            &json!({"event": "stats", "counters": counters, "halt_polling": halt}),
+        )
+    }
+
+    pub(crate) fn halt(&self, notes: &[Note]) -> Result<()> {
+        for note in notes {
+            let value = json!({"event": "halt_polling", "note": note.to_string()});
+            self.print(&format!("corun: {note}\n"), &value)?;
+        }
+        Ok(())
     }
 
     pub(crate) fn hook_costs(&self, costs: &[HookCost]) -> Result<()> {

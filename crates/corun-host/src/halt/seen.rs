@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What the host did: KVM's poll counters, waiting times, online pCPUs.
+
+use super::places::Places;
+use std::path::Path;
+
+/// KVM's counters of halt polls, all cumulative.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Polls {
+    pub(super) attempts: u64,
+    pub(super) hits: u64,
+    pub(super) hit_ns: u64,
+    pub(super) vain_ns: u64,
+}
+
+impl Polls {
+    /// Reads them; `None` without debugfs, rights or kvm.
+    pub(super) fn read(folder: &Path) -> Option<Self> {
+        let counter = |name: &str| crate::text::first_line(folder.join(name))?.parse().ok();
+        Some(Self {
+            attempts: counter("halt_attempted_poll")?,
+            hits: counter("halt_successful_poll")?,
+            hit_ns: counter("halt_poll_success_ns")?,
+            vain_ns: counter("halt_poll_fail_ns")?,
+        })
+    }
+
+    /// What was added since `earlier`. KVM sums over living VMs, and anybody may
+    /// clear a counter: when one went down, none of them says anything.
+    pub(super) fn since(&self, earlier: &Self) -> Self {
+        self.checked_since(earlier).unwrap_or_default()
+    }
+
+    fn checked_since(&self, earlier: &Self) -> Option<Self> {
+        Some(Self {
+            attempts: self.attempts.checked_sub(earlier.attempts)?,
+            hits: self.hits.checked_sub(earlier.hits)?,
+            hit_ns: self.hit_ns.checked_sub(earlier.hit_ns)?,
+            vain_ns: self.vain_ns.checked_sub(earlier.vain_ns)?,
+        })
+    }
+}
+
+/// Time that tasks waited for a pCPU since boot, summed over tasks, added up when
+/// the wait ends; `None` in kernels without `CONFIG_SCHEDSTATS`. Nanoseconds.
+pub(super) fn waiting_ns(places: &Places) -> Option<u64> {
+    let text = std::fs::read_to_string(places.proc.join("schedstat")).ok()?;
+    sum_run_delays(&text)
+}
+
+/// Sums `run_delay`, a pCPU's eighth number in versions 15 to 17 of the format.
+fn sum_run_delays(schedstat: &str) -> Option<u64> {
+    let delays: Vec<u64> = schedstat
+        .lines()
+        .filter(|line| line.starts_with("cpu"))
+        .filter_map(|line| line.split_whitespace().nth(8)?.parse().ok())
+        .collect();
+    (!delays.is_empty()).then(|| delays.iter().sum())
+}
+
+/// How many pCPUs are online; at least 1.
+pub(super) fn online_cpus(places: &Places) -> u64 {
+    crate::text::first_line(&places.online)
+        .and_then(|list| count_cpus(&list))
+        .unwrap_or(1)
+        .max(1)
+}
+
+/// CPUs in a list like `0-3,8`.
+fn count_cpus(list: &str) -> Option<u64> {
+    list.split(',')
+        .map(|part| {
+            let (first, last) = part.split_once('-').unwrap_or((part, part));
+            let (first, last): (u64, u64) = (first.parse().ok()?, last.parse().ok()?);
+            last.checked_sub(first).map(|more| more + 1)
+        })
+        .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn run_delays_of_all_cpus_are_summed() {
+        let text = "version 17\ntimestamp 4295\n\
+                    cpu0 0 0 100 50 40 20 7000 300 80\ndomain0 MC 3 1 2 3 4 5 6 7 8\n\
+                    cpu1 0 0 100 50 40 20 7000 45 80\n";
+        assert_eq!(sum_run_delays(text), Some(345));
+        assert_eq!(sum_run_delays("version 17\n"), None);
+    }
+
+    #[test]
+    fn cpu_lists_are_counted() {
+        assert_eq!(count_cpus("0"), Some(1));
+        assert_eq!(count_cpus("0-3,8,10-11"), Some(7));
+        assert_eq!(count_cpus("3-0"), None);
+        assert_eq!(count_cpus(""), None);
+    }
+
+    #[test]
+    fn a_counter_that_went_down_voids_the_window() {
+        let earlier = Polls {
+            polls: 10,
+            hits: 5,
+            hit_ns: 100,
+            vain_ns: 100,
+        };
+        let more = Polls {
+            polls: 15,
+            hits: 9,
+            hit_ns: 150,
+            vain_ns: 110,
+        };
+        let vm_left = Polls { hits: 2, ..more };
+        assert_eq!(
+            more.since(&earlier),
+            Polls {
+                polls: 5,
+                hits: 4,
+                hit_ns: 50,
+                vain_ns: 10
+            }
+        );
+        assert_eq!(vm_left.since(&earlier), Polls::default());
+    }
+}
