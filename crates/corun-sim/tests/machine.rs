@@ -115,6 +115,26 @@ fn halt_polling_shortens_a_round_trip_and_costs_cpu() {
 }
 
 #[test]
+fn steered_polling_is_off_while_others_want_the_cpu_and_full_when_nobody_does() {
+    let with = |poll, burners| {
+        let mut build = Build::new(4, SchedulerKind::Eevdf).vm("a", 2, "tcp-rr");
+        if burners > 0 {
+            build = build.vm("b", burners, "cpu");
+        }
+        let mut s = build.seconds(1.0).scenario();
+        s.kvm.halt_poll = poll;
+        let outcome = run(&s).expect("runs");
+        outcome.vm("a").expect("guest").accounts[6]
+    };
+    assert_eq!(with(HaltPoll::Steered, 0), with(HaltPoll::Adaptive, 0));
+    let (adaptive_ns, steered_ns) = (with(HaltPoll::Adaptive, 6), with(HaltPoll::Steered, 6));
+    assert!(
+        steered_ns < adaptive_ns / 10,
+        "polled {steered_ns} ns, {adaptive_ns} without steering"
+    );
+}
+
+#[test]
 fn models_are_documented() {
     for name in common::model_names() {
         let m = model(&name);

@@ -112,6 +112,9 @@ pub enum HaltPoll {
     /// Start at 10 us, double after short halts up to 200 us, drop to 0 after
     /// long ones (`halt_poll_ns_grow`, `halt_poll_ns_shrink`).
     Adaptive,
+    /// The same, up to what corun makes of `halt_poll_ns` (`corun run
+    /// --halt-poll steer`): 0 while others want the CPU.
+    Steered,
 }
 
 /// TOML has no null, and an absent key means the default: `ple = false` says

@@ -286,6 +286,7 @@ impl Machine<'_> {
             self.shrink_ple_window(v);
         }
         self.stats[vm].record(hist::READY, waited_ns);
+        self.steering.waited(waited_ns);
         self.busy(p, self.costs.entry_ns, host_ns, Then::Enter);
         self.note(Kind::SwitchIn, v, 0);
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! HLT: polling and sleeping (`kvm_vcpu_halt`, `kvm_vcpu_block`).
 
+use super::steer;
 use crate::host::sched::CpuId;
 use crate::machine::Machine;
 use crate::machine::slots::Event;
@@ -10,8 +11,6 @@ use corun_case::sim::{HaltPoll, Hypervisor};
 
 /// `halt_poll_ns_grow_start`.
 const GROW_START_NS: u64 = 10_000;
-/// `halt_poll_ns`: most that adaptive polling polls.
-const MAX_POLL_NS: u64 = 200_000;
 
 impl Machine<'_> {
     /// The current vCPU of `p` executed HLT and the exit is done.
@@ -56,7 +55,22 @@ impl Machine<'_> {
             HaltPoll::Always => FOREVER,
             HaltPoll::Fixed(ns) => ns,
             HaltPoll::Adaptive => self.vcpus[v].poll_ns,
+            HaltPoll::Steered => self.vcpus[v].poll_ns.min(self.steering.poll_ns()),
         }
+    }
+
+    /// `halt_poll_ns`: most that adaptive polling polls.
+    fn max_poll_ns(&self) -> u64 {
+        if self.kvm.halt_poll == HaltPoll::Steered {
+            self.steering.poll_ns()
+        } else {
+            steer::DEFAULT_NS
+        }
+    }
+
+    fn polled(&mut self, v: usize, hit: bool) {
+        let polled_ns = self.now_ns - self.vcpus[v].halt_start_ns;
+        self.steering.polled(polled_ns, hit);
     }
 
     /// Polling was in vain, or somebody else wants the pCPU.
@@ -64,6 +78,7 @@ impl Machine<'_> {
         let Some(v) = self.current(p) else { return };
         let vm = self.vcpus[v].vm;
         self.stats[vm].count(counter::POLL_MISS);
+        self.polled(v, false);
         self.elapse(p);
         self.set_mode(p, Mode::Host);
         self.block(p, v);
@@ -73,6 +88,7 @@ impl Machine<'_> {
     pub(crate) fn poll_succeeds(&mut self, p: usize, v: usize) {
         let vm = self.vcpus[v].vm;
         self.stats[vm].count(counter::POLL_HIT);
+        self.polled(v, true);
         self.elapse(p);
         self.halt_ended(v);
         self.busy(
@@ -86,15 +102,13 @@ impl Machine<'_> {
     /// Adapts the vCPU's polling to how long it was halted
     /// (`grow_halt_poll_ns`, `shrink_halt_poll_ns`).
     pub(crate) fn halt_ended(&mut self, v: usize) {
+        let max_ns = self.max_poll_ns();
         let vcpu = &mut self.vcpus[v];
         let halted_ns = self.now_ns - vcpu.halt_start_ns;
-        if halted_ns <= vcpu.poll_ns {
-            return;
-        }
-        if halted_ns > MAX_POLL_NS {
+        if halted_ns > max_ns {
             vcpu.poll_ns = 0;
-        } else if vcpu.poll_ns < MAX_POLL_NS {
-            vcpu.poll_ns = (vcpu.poll_ns * 2).clamp(GROW_START_NS, MAX_POLL_NS);
+        } else if halted_ns > vcpu.poll_ns && vcpu.poll_ns < max_ns {
+            vcpu.poll_ns = (vcpu.poll_ns * 2).max(GROW_START_NS).min(max_ns);
         }
     }
 

@@ -5,3 +5,4 @@ mod entry;
 mod halt;
 mod irq;
 mod ple;
+pub(crate) mod steer;

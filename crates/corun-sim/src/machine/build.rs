@@ -13,6 +13,7 @@ use crate::engine::rng::{Rng, Stream};
 use crate::engine::timers::Timers;
 use crate::host::sched::build::{CorunOptions, build};
 use crate::host::sched::{HostCpu, HostTask, Requests, TaskState};
+use crate::kvm::steer::HaltSteering;
 use crate::outcome::ACCOUNTS;
 use crate::scenario::{Scenario, VmSpec, WorkSpec};
 use crate::symbols::{self, Symbols};
@@ -74,6 +75,7 @@ impl<'a> Machine<'a> {
             slots,
             costs: scenario.costs.clone(),
             kvm: scenario.kvm.clone(),
+            steering: HaltSteering::default(),
             sched,
             requests: Requests::default(),
             cpus: host_cpus(scenario),

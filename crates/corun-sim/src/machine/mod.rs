@@ -13,6 +13,7 @@ pub(crate) mod stats;
 
 use crate::engine::timers::Timers;
 use crate::host::sched::{Host, HostCpu, HostScheduler, HostTask, Requests};
+use crate::kvm::steer::HaltSteering;
 use crate::outcome::{ACCOUNTS, Accounts, Outcome};
 use crate::symbols::Symbols;
 use crate::trace::{Event as TraceEvent, Kind, NO_PCPU, Trace};
@@ -30,6 +31,7 @@ pub(crate) struct Machine<'a> {
     pub(crate) slots: Slots,
     pub(crate) costs: Costs,
     pub(crate) kvm: Kvm,
+    pub(crate) steering: HaltSteering,
     pub(crate) sched: Box<dyn HostScheduler>,
     pub(crate) requests: Requests,
     /// Host tasks: one a vCPU, with its number.
@@ -105,6 +107,7 @@ impl Machine<'_> {
             Event::Thread(t) => self.thread_timer(t),
             Event::Batch(f) => self.batch_arrives(f),
             Event::Ack(f) => self.ack_arrives(f),
+            Event::Steer => self.steer(),
         }
     }
 
@@ -116,6 +119,7 @@ impl Machine<'_> {
         for f in 0..self.flows.len() {
             self.send_batch(f);
         }
+        self.start_steering();
         for v in 0..self.vcpus.len() {
             if self.vcpus[v].queue.is_empty() {
                 continue;

@@ -26,6 +26,8 @@ pub(crate) enum Event {
     Batch(usize),
     /// The flow's oldest acknowledgement arrives.
     Ack(usize),
+    /// A window of halt-polling's steering ends.
+    Steer,
 }
 
 /// Slots of each kind, one block after the other.
@@ -54,6 +56,10 @@ impl Slots {
 
     /// How many there are.
     pub(crate) fn count(&self) -> usize {
+        self.steer() + 1
+    }
+
+    fn steer(&self) -> usize {
         self.first_flow() + self.flows * PER_FLOW
     }
 
@@ -82,6 +88,7 @@ impl Slots {
             Event::Thread(t) => self.first_thread() + t,
             Event::Batch(f) => self.first_flow() + f * PER_FLOW,
             Event::Ack(f) => self.first_flow() + f * PER_FLOW + 1,
+            Event::Steer => self.steer(),
         };
         index as Slot
     }
@@ -107,6 +114,8 @@ impl Slots {
             }
         } else if index < self.first_flow() {
             Event::Thread(index - self.first_thread())
+        } else if index == self.steer() {
+            Event::Steer
         } else {
             let index = index - self.first_flow();
             if index.is_multiple_of(PER_FLOW) {

@@ -28,11 +28,12 @@ const LOCKS: [SpinlockKind; 6] = [
 
 const FLUSHES: [TlbKind; 3] = [TlbKind::Ipi, TlbKind::Kvmtlb, TlbKind::Shoot4u];
 
-const POLLS: [HaltPoll; 4] = [
+const POLLS: [HaltPoll; 5] = [
     HaltPoll::Never,
     HaltPoll::Always,
     HaltPoll::Fixed(50_000),
     HaltPoll::Adaptive,
+    HaltPoll::Steered,
 ];
 
 const HANDLERS: [SpinHandler; 7] = [
