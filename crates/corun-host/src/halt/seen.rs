@@ -101,13 +101,13 @@ mod tests {
     #[test]
     fn a_counter_that_went_down_voids_the_window() {
         let earlier = Polls {
-            polls: 10,
+            attempts: 10,
             hits: 5,
             hit_ns: 100,
             vain_ns: 100,
         };
         let more = Polls {
-            polls: 15,
+            attempts: 15,
             hits: 9,
             hit_ns: 150,
             vain_ns: 110,
@@ -116,7 +116,7 @@ mod tests {
         assert_eq!(
             more.since(&earlier),
             Polls {
-                polls: 5,
+                attempts: 5,
                 hits: 4,
                 hit_ns: 50,
                 vain_ns: 10
