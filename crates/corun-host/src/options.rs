@@ -69,22 +69,19 @@ impl RunOptions {
 
     /// Tunables of halt polling. Windows are not scaled: they are made of what
     /// KVM counts, not of its costs.
-    pub(crate) fn halt_tunables(&self) -> HaltTunables {
-        let unscaled = HaltTunables::default();
-        HaltTunables {
-            max_ns: self.scale(unscaled.max_ns),
-            floor_ns: self.scale(unscaled.floor_ns),
-            ..unscaled
-        }
-    }
-
     #[allow(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
         reason = "at most 1 s times 1000, and positive"
     )]
-    fn scale(&self, time_ns: u64) -> u64 {
-        (time_ns as f64 * self.time_scale) as u64
+    pub(crate) fn halt_tunables(&self) -> HaltTunables {
+        let scale = |time_ns: u64| (time_ns as f64 * self.time_scale) as u64;
+        let unscaled = HaltTunables::default();
+        HaltTunables {
+            max_ns: scale(unscaled.max_ns),
+            floor_ns: scale(unscaled.floor_ns),
+            ..unscaled
+        }
     }
 }
 

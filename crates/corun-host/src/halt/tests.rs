@@ -308,6 +308,8 @@ pub(crate) mod killed {
 
     use super::*;
     use crate::halt::left::{Left, inspect, repair};
+    use nix::sys::wait::{Id, WaitPidFlag, waitid};
+    use nix::unistd::Pid;
     use std::process::{Child, Command};
 
     const ROOT: &str = "CORUN_TEST_HALT_VICTIM";
@@ -403,9 +405,10 @@ pub(crate) mod killed {
             present_ns: 0,
             operator_ns: 200_000,
         };
-        while inspect(&host.places).unwrap() != changed {
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        // Wait until it is a zombie, and leave it one.
+        let id = Id::Pid(Pid::from_raw(i32::try_from(victim.pid()).unwrap()));
+        waitid(id, WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT).unwrap();
+        assert_eq!(inspect(&host.places).unwrap(), changed);
     }
 
     #[test]
