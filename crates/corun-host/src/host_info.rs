@@ -35,6 +35,16 @@ pub(crate) fn kvm_is_loaded() -> bool {
     Path::new("/sys/kernel/btf/kvm").exists() || Path::new("/sys/module/kvm/initstate").exists()
 }
 
+/// True when KVM can run guests and be listened to: its module has types, and the
+/// vendor's module is there. Without the latter nobody uses kvm, and it should be
+/// free to be unloaded.
+pub(crate) fn kvm_is_ready() -> bool {
+    kvm_has_btf()
+        && ["kvm_amd", "kvm_intel"]
+            .iter()
+            .any(|vendor| Path::new("/sys/module").join(vendor).exists())
+}
+
 /// True when KVM's types can be read.
 pub(crate) fn kvm_has_btf() -> bool {
     Path::new("/sys/kernel/btf/kvm").exists()

@@ -62,6 +62,7 @@ pub fn run(options: &RunOptions, stop: &AtomicBool) -> Result<()> {
                 return reporter.left();
             }
             End::KvmArrived => reporter.kvm_arrived()?,
+            End::KvmLeaves => reporter.kvm_leaves()?,
             End::Kernel(KernelExit { reason, message }) => {
                 return Err(HostError::KernelEnded { reason, message });
             }
@@ -73,6 +74,8 @@ pub fn run(options: &RunOptions, stop: &AtomicBool) -> Result<()> {
 enum End {
     Stopped,
     KvmArrived,
+    /// The vendor's module was unloaded: kvm itself should be free to go.
+    KvmLeaves,
     Kernel(KernelExit),
 }
 
@@ -95,8 +98,10 @@ fn serve(
         if stop.load(Ordering::Relaxed) {
             return Ok(End::Stopped);
         }
-        if !scheduler.discovers && host_info::kvm_has_btf() {
-            return Ok(End::KvmArrived);
+        match (scheduler.discovers, host_info::kvm_is_ready()) {
+            (false, true) => return Ok(End::KvmArrived),
+            (true, false) => return Ok(End::KvmLeaves),
+            _ => {}
         }
         if refreshed.is_none_or(|at| at.elapsed() >= REFRESH) {
             let vms = scheduler.vms();

@@ -72,7 +72,7 @@ impl Scheduler {
             .map(|name| c_string(name))
             .collect::<Vec<_>>();
 
-        let discovers = host_info::kvm_has_btf();
+        let discovers = host_info::kvm_is_ready();
         let wanted = hooks::Wanted {
             mechanisms,
             kvm: discovers,

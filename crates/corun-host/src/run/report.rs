@@ -149,6 +149,14 @@ impl Reporter {
         )
     }
 
+    pub(crate) fn kvm_leaves(&self) -> Result<()> {
+        self.print(
+            "corun: kvm is no longer in use: reloading without VM discovery, so that it can be \
+             unloaded\n",
+            &json!({"event": "kvm_leaves"}),
+        )
+    }
+
     pub(crate) fn left(&self) -> Result<()> {
         self.print(
             "corun: left; the kernel's own scheduler is back\n",
