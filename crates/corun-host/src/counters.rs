@@ -31,6 +31,11 @@ pub(crate) fn pin(map: &mut libbpf_rs::MapMut<'_>, names: &[String]) -> Result<(
     std::fs::write(&names_path, names.join("\n")).during("writing the counters' names to /run")
 }
 
+/// True when a pin is there: while a scheduler runs, or after it was killed.
+pub(crate) fn is_pinned() -> bool {
+    pin_paths().0.exists()
+}
+
 /// Removes the pin.
 pub(crate) fn unpin() {
     let (map_path, names_path) = pin_paths();

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! `corun doctor`: what is wrong on this host, and how to put it right.
 
+use crate::counters;
 use crate::halt::Places;
 use crate::halt::left::{self, Left};
+use crate::host_info;
 use serde::Serialize;
 
 /// How a check came out.
@@ -32,7 +34,11 @@ pub struct Finding {
 
 /// Runs all checks; `repair`: puts right what corun can put right.
 pub fn check(repair: bool) -> Vec<Finding> {
-    vec![halt_polling(&Places::default(), repair)]
+    let left = counters::is_pinned() && !host_info::corun_is_loaded();
+    vec![
+        halt_polling(&Places::default(), repair),
+        pinned_map(left, repair, counters::unpin),
+    ]
 }
 
 /// True when no problem is left.
@@ -94,6 +100,32 @@ fn halt_polling(places: &Places, repair: bool) -> Finding {
     }
 }
 
+/// Has a corun that was killed left its counters' map (some 10 KiB)?
+fn pinned_map(left: bool, repair: bool, unpin: impl FnOnce()) -> Finding {
+    let (outcome, text, next_step) = match (left, repair) {
+        (false, _) => (Outcome::Ok, "no map was left behind", None),
+        (true, false) => (
+            Outcome::Problem,
+            "a killed corun left its counters' map in /sys/fs/bpf/corun",
+            Some("run `corun doctor --repair` as root, or start `corun run`".to_owned()),
+        ),
+        (true, true) => {
+            unpin();
+            (
+                Outcome::Repaired,
+                "removed the counters' map of a killed corun",
+                None,
+            )
+        }
+    };
+    Finding {
+        check: "pinned-map",
+        outcome,
+        text: text.to_owned(),
+        next_step,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -107,6 +139,16 @@ mod tests {
             assert_eq!(findings[0].outcome, Outcome::Ok);
             assert!(is_healthy(&findings));
         }
+    }
+
+    #[test]
+    fn a_map_that_was_left_is_a_problem_until_it_is_removed() {
+        let mut removed = false;
+        assert_eq!(pinned_map(false, true, || ()).outcome, Outcome::Ok);
+        assert_eq!(pinned_map(true, false, || ()).outcome, Outcome::Problem);
+        let found = pinned_map(true, true, || removed = true);
+        assert_eq!(found.outcome, Outcome::Repaired);
+        assert!(removed);
     }
 
     #[test]

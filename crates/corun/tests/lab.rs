@@ -201,3 +201,59 @@ fn the_policy_decides_alike_in_bpf_and_natively() {
         "{text}"
     );
 }
+
+/// Waits for the first line of corun's output in `$1` that has `$2`.
+const AWAIT: &str = r#"
+await() { i=0; while ! grep -q "$2" "$1"; do sleep 0.2; i=$((i+1)); [ $i -gt 900 ] && { echo "NO $2 in $1"; cat "$1"; exit 1; }; done; }
+state() { cat /sys/kernel/sched_ext/state; }
+"#;
+
+/// pCPUs go and come back under load, kvm is unloaded and loaded again, corun ends
+/// by Ctrl-C and by kill -9: it stays, or the kernel's scheduler is back.
+const COMINGS_AND_GOINGS: &str = r#"
+corun run > /tmp/log 2>&1 & P=$!
+await /tmp/log "corun: scheduling"
+for k in 1 2 3; do (while :; do :; done) & B="$B $!"; done
+for k in 1 2 3 4 5; do
+    echo 0 > /sys/devices/system/cpu/cpu1/online; sleep 0.3
+    echo 1 > /sys/devices/system/cpu/cpu1/online; sleep 0.3
+done
+echo "HOTPLUG $(state) $(cat /sys/devices/system/cpu/online)"
+kill $B
+V=$(lsmod | grep -o "^kvm_[a-z]*")
+rmmod $V
+await /tmp/log "kvm is no longer in use"
+i=0; until rmmod kvm 2>/dev/null; do sleep 0.2; i=$((i+1)); [ $i -gt 300 ] && break; done
+echo "KVM $(lsmod | grep -c "^kvm") left"
+insmod /mod/kvm.ko; insmod "/mod/$(echo $V | tr _ -).ko"
+await /tmp/log "reloading with VM discovery"
+i=0; until [ "$(state)" = enabled ]; do sleep 0.2; i=$((i+1)); [ $i -gt 300 ] && break; done
+echo "AGAIN $(state)"
+kill -INT $P; wait $P
+echo "LEFT $? $(state)"
+corun run > /tmp/log2 2>&1 & P=$!
+await /tmp/log2 "corun: scheduling"
+kill -9 $P; sleep 1
+echo "KILLED $(state)"
+corun doctor > /dev/null; echo "DOCTOR $?"
+corun doctor --repair > /dev/null; echo "REPAIR $?"
+corun doctor > /dev/null; echo "DOCTOR $?"
+ls /sys/fs/bpf/corun 2>/dev/null | wc -l
+"#;
+
+#[test]
+#[ignore = "boots the lab: make smoke"]
+fn pcpus_kvm_and_corun_itself_come_and_go() {
+    let output = in_lab(&format!("{AWAIT}{COMINGS_AND_GOINGS}"), &[]);
+    let said = text(&output);
+    for line in [
+        "HOTPLUG enabled 0-1",
+        "KVM 0 left",
+        "AGAIN enabled",
+        "LEFT 0 disabled",
+        "KILLED disabled",
+        "DOCTOR 1\nREPAIR 0\nDOCTOR 0\n0\n",
+    ] {
+        assert!(said.contains(line), "no {line:?} in:\n{said}");
+    }
+}
