@@ -4,6 +4,10 @@
 
 use crate::{Tunables, Vm, ffi};
 
+/// CPU time below which a window tells nothing of a VM, in event gaps
+/// (`CORUN_GANG_MIN_GAPS`).
+pub const GANG_MIN_GAPS: u64 = 2;
+
 /// `struct corun_sibling`: a sibling of a spinner.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

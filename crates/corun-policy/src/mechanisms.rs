@@ -46,6 +46,12 @@ impl Mechanisms {
     /// Halt polling follows contention.
     pub const HALT: Self = Self(128);
 
+    /// Those whose bits of `enum corun_mechanism` are set; unknown bits are left
+    /// out.
+    pub const fn from_bits_truncate(bits: u32) -> Self {
+        Self(bits & Self::ALL.0)
+    }
+
     /// The bits of `enum corun_mechanism`.
     pub fn bits(self) -> u32 {
         self.0

@@ -17,6 +17,7 @@ _Static_assert(sizeof(struct corun_victim) == 24, "Victim in boost.rs");
 _Static_assert(sizeof(struct corun_pool) == 8, "Pool in boost.rs");
 _Static_assert(sizeof(struct corun_pool_window) == 48,
 	       "PoolWindow in boost.rs");
+_Static_assert(CORUN_GANG_MIN_GAPS == 2, "GANG_MIN_GAPS in boost.rs");
 _Static_assert(sizeof(struct corun_yield_input) == 3, "YieldInput in lib.rs");
 _Static_assert(sizeof(struct corun_vector) == 216, "Vector in vector.rs");
 _Static_assert(offsetof(struct corun_vector, tun) == 104,

@@ -2,6 +2,7 @@
 //! TLB shootdowns: by IPI (`flush_tlb_others`, `smp_call_function_many`), by
 //! kvmtlb (seed 001, figures 9 and 10), by `Shoot4U` (seed 000, section 4).
 
+use crate::host::sched::CpuId;
 use crate::machine::Machine;
 use crate::machine::state::{FOREVER, Mode, Phase, Place, Seg, Then, irq};
 use crate::machine::stats::{counter, hist};
@@ -129,7 +130,9 @@ impl Machine<'_> {
         };
         self.owe_exit(v, exit::HYPERCALL, self.costs.hypercall_ns);
         self.charge(p);
-        if self.directed_yield(p, v, to) {
+        let handed = self.with_sched(|s, host| s.guest_yields(host, p as CpuId, to as u32));
+        self.grant_requests(Some(p));
+        if self.directed_yield(p, v, to) || handed {
             self.pcpus[p].need_resched = true;
         }
     }

@@ -207,8 +207,9 @@ impl Machine<'_> {
     pub(crate) fn schedule(&mut self, p: usize, stays: bool) {
         self.pcpus[p].need_resched = false;
         let prev = if stays { self.cpus[p].current } else { None };
-        if prev.is_some() {
+        if let Some(task) = prev {
             self.charge(p);
+            self.see_guest(task as usize);
         }
         let next = self.with_sched(|s, host| s.pick(host, p as CpuId, prev));
         if let Some(task) = prev
@@ -231,6 +232,12 @@ impl Machine<'_> {
             Some(task) => self.switch_in(p, task as usize),
         }
         self.grant_requests(Some(p));
+    }
+
+    /// Where the guest of `v` is now, for the host scheduler.
+    fn see_guest(&mut self, v: usize) {
+        self.tasks[v].region = self.symbols.region(self.top(v).symbol);
+        self.tasks[v].in_kernel = self.in_kernel(v);
     }
 
     /// `v` lost `p` and waits for another turn.

@@ -74,13 +74,16 @@ impl Machine<'_> {
             self.busy(p, exit_ns, 0, Then::Schedule);
             return;
         }
+        self.charge(p);
+        let handed = self.with_sched(|s, host| s.spins(host, p as CpuId, v as u32));
+        self.grant_requests(Some(p));
         if self.kvm.spin_handler == SpinHandler::Y2009 {
             self.busy(p, exit_ns, 0, Then::Nap(NAP_NS));
             return;
         }
         let (yielded, tried) = self.on_spin(p, v);
         let exit_ns = exit_ns + tried * self.costs.ple_candidate_ns;
-        if yielded {
+        if yielded || handed {
             self.busy(p, exit_ns, 0, Then::Schedule);
         } else {
             self.busy(p, exit_ns + self.costs.entry_ns, 0, Then::Enter);
@@ -94,7 +97,6 @@ impl Machine<'_> {
             let vm = &self.vms[self.vcpus[v].vm];
             (vm.first_vcpu, vm.vcpus)
         };
-        self.charge(p);
         self.vcpus[v].spun_last = true;
         let start = self.vms[self.vcpus[v].vm].last_boosted;
         let (mut tried, mut failed) = (0, 0);
@@ -174,7 +176,7 @@ impl Machine<'_> {
         !vcpu.boost_passed
     }
 
-    fn in_kernel(&self, v: usize) -> bool {
+    pub(crate) fn in_kernel(&self, v: usize) -> bool {
         self.top(v).account != Account::User
     }
 

@@ -200,6 +200,8 @@ impl Parts {
             state: TaskState::Blocked,
             cpu: pcpu,
             critical: false,
+            region: corun_policy::Region::Unknown,
+            in_kernel: false,
         });
         let window = scenario.kvm.ple.map_or(0, |p| p.window_cycles);
         self.vcpus.push(Vcpu {

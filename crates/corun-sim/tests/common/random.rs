@@ -4,6 +4,7 @@
 use super::{Build, model, model_names, vm_spec};
 use corun_case::SchedulerKind;
 use corun_case::sim::{CoschedKind, HaltPoll, Hypervisor, Ple, SpinHandler, SpinlockKind, TlbKind};
+use corun_policy::Mechanisms;
 use corun_sim::{Scenario, VmSpec, WorkSpec};
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -78,22 +79,36 @@ fn host() -> impl Strategy<Value = Scenario> {
     let shape = (2u32..=8, 1u32..=2, select(&[0u32, 2, 4][..]));
     let noise = select(&[0u64, 200_000][..]);
     let gang = select(&GANGS[..]);
-    (shape, noise, select(&KINDS[..]), gang, any::<(u64, bool)>()).prop_map(
-        |((pcpus, threads, llc), noise_ns, kind, gang, (seed, directed))| {
-            let mut s = Build::new(pcpus, kind).seconds(0.05).scenario();
-            s.warmup_ns = 10_000_000;
-            s.seed = seed;
-            s.threads_per_core = threads;
-            s.pcpus_per_llc = llc;
-            s.costs.noise_every_ns = noise_ns;
-            s.costs.noise_ns = noise_ns / 50;
-            s.scheduler.settings.cosched.kind = gang;
-            if !directed {
-                s.scheduler.mechanisms = corun_policy::Mechanisms::NONE;
-            }
-            s
-        },
+    (
+        shape,
+        noise,
+        select(&KINDS[..]),
+        gang,
+        any::<u64>(),
+        mechanisms(),
     )
+        .prop_map(
+            |((pcpus, threads, llc), noise_ns, kind, gang, seed, mechanisms)| {
+                let mut s = Build::new(pcpus, kind).seconds(0.05).scenario();
+                s.warmup_ns = 10_000_000;
+                s.seed = seed;
+                s.threads_per_core = threads;
+                s.pcpus_per_llc = llc;
+                s.costs.noise_every_ns = noise_ns;
+                s.costs.noise_ns = noise_ns / 50;
+                s.scheduler.settings.cosched.kind = gang;
+                s.scheduler.mechanisms = mechanisms;
+                s
+            },
+        )
+}
+
+/// Any set of mechanisms; all of them in one case of four.
+pub(crate) fn mechanisms() -> impl Strategy<Value = Mechanisms> {
+    prop_oneof![
+        3 => (0..=Mechanisms::ALL.bits()).prop_map(Mechanisms::from_bits_truncate),
+        1 => Just(Mechanisms::ALL),
+    ]
 }
 
 /// PLE, its handler, polling, Xen, Debooster, posted interrupts.

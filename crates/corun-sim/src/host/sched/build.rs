@@ -54,7 +54,7 @@ pub fn build(
                 tunables,
                 mechanisms,
             } = corun;
-            Box::new(Corun::new(nr_tasks, nr_vms, nr_cpus, tunables, mechanisms))
+            Box::new(Corun::new(tasks, nr_cpus, tunables, mechanisms))
         }
         SchedulerKind::Cfs => Box::new(cfs()),
         SchedulerKind::Credit => Box::new(Credit::new(nr_tasks, nr_cpus, settings.credit.clone())),

@@ -7,29 +7,16 @@
 //! (`scx_bpf_select_cpu_dfl` prefers idle cores); no host tasks (slot 0).
 
 use super::placement::around;
-use super::{CpuId, Host, HostScheduler, TaskId, TaskState};
+use super::{CpuId, Host, HostScheduler, HostTask, TaskId, TaskState};
+use corun_policy::boost::{self as boost_policy, Pool, PoolWindow};
 use corun_policy::{Mechanisms, Party, Tunables, Vcpu, Verdict, Vm, YieldInput};
+use gang::Window;
+use state::{Cpu, Rec, VmState};
 
-/// Per pCPU (`struct cpu_ctx`, and the kernel's local queue).
-#[derive(Debug, Clone, Default)]
-struct Cpu {
-    /// Put here directly at a wake-up (`SCX_DSQ_LOCAL`).
-    local: Vec<TaskId>,
-    /// What `pick` returned last and did not block since.
-    curr: Option<TaskId>,
-    /// End of its slice.
-    slice_end_ns: u64,
-    kick_pending: bool,
-    hint: Option<Hint>,
-}
-
-/// What a directed yield leaves behind.
-#[derive(Debug, Clone, Copy)]
-struct Hint {
-    to: TaskId,
-    slice_ns: u64,
-    made_ns: u64,
-}
+mod boost;
+mod dispatch;
+mod gang;
+mod state;
 
 /// corun's scheduler.
 #[derive(Debug)]
@@ -46,35 +33,60 @@ pub struct Corun {
     /// How many of them have a `curr`.
     running: usize,
     vtime_now_ns: u64,
-    /// VMs that the current `take_best` found nothing in.
+    /// VMs that had nothing for the pCPU in this dispatch.
     tried: Vec<bool>,
+    states: Vec<VmState>,
+    recs: Vec<Rec>,
+    /// How many pCPUs may serve urgent vCPUs at once.
+    pool: Pool,
+    /// Urgent service since the start.
+    served: PoolWindow,
+    window: Window,
 }
 
 impl Corun {
-    /// The scheduler with nothing to run yet.
+    /// The scheduler for `tasks`, with nothing to run yet.
     pub fn new(
-        nr_tasks: usize,
-        nr_vms: usize,
+        tasks: &[HostTask],
         nr_cpus: usize,
         tunables: Tunables,
         mechanisms: Mechanisms,
     ) -> Self {
+        let nr_vms = tasks.iter().map(|t| t.vm as usize + 1).max().unwrap_or(0);
         let vcpu = Vcpu {
             weight: corun_policy::WEIGHT_DEFAULT,
             ..Vcpu::default()
         };
-        let queue = || Vec::with_capacity(nr_tasks.min(256));
+        let queue = || Vec::with_capacity(tasks.len().min(256));
+        let mut states = vec![VmState::default(); nr_vms];
+        let recs = (0..).zip(tasks).map(|(task, t)| {
+            let vcpus = &mut states[t.vm as usize].vcpus;
+            vcpus.push(task);
+            let id = vcpus.len() - 1;
+            Rec {
+                id,
+                ..Rec::default()
+            }
+        });
         Self {
+            recs: recs.collect(),
             tun: tunables,
             mechanisms,
             vms: vec![Vm::default(); nr_vms],
-            vcpus: vec![vcpu; nr_tasks],
-            enabled: vec![false; nr_tasks],
+            vcpus: vec![vcpu; tasks.len()],
+            enabled: vec![false; tasks.len()],
             queues: (0..nr_vms).map(|_| queue()).collect(),
             cpus: vec![Cpu::default(); nr_cpus],
             running: 0,
             vtime_now_ns: 0,
             tried: vec![false; nr_vms],
+            states,
+            pool: Pool::default(),
+            served: PoolWindow::default(),
+            window: Window {
+                end_ns: tunables.window_ns,
+                before: PoolWindow::default(),
+            },
         }
     }
 
@@ -110,6 +122,12 @@ impl Corun {
         }
     }
 
+    /// Nothing runs on `cpu`, and nothing is about to.
+    fn is_idle(&self, host: &Host<'_>, cpu: CpuId) -> bool {
+        let c = &self.cpus[cpu as usize];
+        c.curr.is_none() && c.local.is_empty() && !host.cpus[cpu as usize].kicked
+    }
+
     /// An idle pCPU for `task`: where it was, one of the same cache, any.
     fn pick_idle(&self, host: &Host<'_>, task: TaskId) -> Option<CpuId> {
         if self.running == self.cpus.len() {
@@ -117,11 +135,7 @@ impl Corun {
         }
         let prev = host.tasks[task as usize].cpu;
         let llc = host.cpus[prev as usize].llc;
-        let idle = |&cpu: &CpuId| {
-            let c = &self.cpus[cpu as usize];
-            let free = c.curr.is_none() && c.local.is_empty() && !host.cpus[cpu as usize].kicked;
-            free && host.may_run_on(task, cpu)
-        };
+        let idle = |&cpu: &CpuId| self.is_idle(host, cpu) && host.may_run_on(task, cpu);
         let mut elsewhere = None;
         for cpu in around(prev, self.cpus.len()).filter(idle) {
             if host.cpus[cpu as usize].llc == llc {
@@ -139,9 +153,7 @@ impl Corun {
             return false;
         };
         let running_vm = host.tasks[curr as usize].vm as usize;
-        let ran_ns = host
-            .now_ns
-            .saturating_sub(host.cpus[cpu as usize].charged_ns);
+        let ran_ns = host.now_ns - c.run_start_ns;
         corun_policy::preempts(
             self.party(vm, task),
             self.party(running_vm, curr),
@@ -166,6 +178,7 @@ impl Corun {
     /// `corun_enqueue`.
     fn enqueue(&mut self, host: &mut Host<'_>, task: TaskId, waking: bool) {
         let vm = host.tasks[task as usize].vm as usize;
+        self.note_waits(host, task, waking);
         let vcpus = &self.vcpus;
         let vtime_ns = vcpus[task as usize].vtime_ns;
         let queue = &mut self.queues[vm];
@@ -178,89 +191,59 @@ impl Corun {
         }
     }
 
-    /// The hint's vCPU, if it still waits and may run here.
-    fn follow_hint(&mut self, host: &Host<'_>, cpu: CpuId) -> Option<(TaskId, u64)> {
-        let hint = self.cpu(cpu).hint.take()?;
-        if !corun_policy::hint_fresh(hint.made_ns, host.now_ns, &self.tun)
-            || !host.may_run_on(hint.to, cpu)
-        {
-            return None;
-        }
-        let queue = &mut self.queues[host.tasks[hint.to as usize].vm as usize];
-        let at = queue.iter().position(|&t| t == hint.to)?;
-        Some((queue.remove(at), hint.slice_ns))
-    }
-
-    /// The VM with the best claim among those with a task queued, leaving out
-    /// `except` and those that were tried.
-    fn best_vm(&self, except: Option<usize>) -> Option<usize> {
-        let usable =
-            |&vm: &usize| Some(vm) != except && !self.tried[vm] && !self.queues[vm].is_empty();
-        let better = |best: usize, vm: usize| {
-            if corun_policy::first(&self.vms[vm], &self.vms[best]) {
-                vm
-            } else {
-                best
-            }
-        };
-        (0..self.vms.len()).filter(usable).reduce(better)
-    }
-
-    /// Does `prev`, whose slice is over, go on?
-    fn keeps(&self, host: &Host<'_>, prev: TaskId) -> bool {
-        let vm = host.tasks[prev as usize].vm as usize;
-        let best = self.best_vm(Some(vm)).map(|v| &self.vms[v]);
-        let head = self.queues[vm].first();
-        let head_vtime_ns = head.map(|&t| self.vcpus[t as usize].vtime_ns);
-        corun_policy::keeps(self.party(vm, prev), best, head_vtime_ns)
-    }
-
-    /// Takes the first task that may run here from the VM with the best claim.
-    fn take_best(&mut self, host: &Host<'_>, cpu: CpuId) -> Option<TaskId> {
-        self.tried.fill(false);
-        let mut taken = None;
-        while let Some(vm) = self.best_vm(None) {
-            let queue = &mut self.queues[vm];
-            if let Some(at) = queue.iter().position(|&t| host.may_run_on(t, cpu)) {
-                taken = Some(queue.remove(at));
-                break;
-            }
-            // All its tasks are bound to other pCPUs.
-            self.tried[vm] = true;
-        }
-        self.tried.fill(false);
-        taken
-    }
-
-    /// `corun_dispatch`: what runs next on `cpu`, and its slice.
-    fn dispatch(
-        &mut self,
-        host: &Host<'_>,
-        cpu: CpuId,
-        prev: Option<TaskId>,
-    ) -> Option<(TaskId, u64)> {
-        let slice_ns = self.tun.slice_ns;
-        if !self.cpu(cpu).local.is_empty() {
-            return Some((self.cpu(cpu).local.remove(0), slice_ns));
-        }
-        if let Some(hinted) = self.follow_hint(host, cpu) {
-            return Some(hinted);
-        }
-        if let Some(prev) = prev
-            && self.keeps(host, prev)
-        {
-            return Some((prev, slice_ns));
-        }
-        let next = self.take_best(host, cpu).or(prev);
-        next.map(|task| (task, slice_ns))
-    }
-
-    /// `corun_running`.
-    fn running(&mut self, host: &Host<'_>, task: TaskId) {
-        let vm = &mut self.vms[host.tasks[task as usize].vm as usize];
-        self.vtime_now_ns = later(self.vtime_now_ns, vm.vtime_ns);
+    /// `corun_running`; returns the slice that it gets.
+    fn starts(&mut self, host: &mut Host<'_>, cpu: CpuId, task: TaskId, slice_ns: u64) -> u64 {
+        let vm = host.tasks[task as usize].vm as usize;
+        let v = &mut self.vms[vm];
+        self.vtime_now_ns = later(self.vtime_now_ns, v.vtime_ns);
         let vtime_ns = self.vcpus[task as usize].vtime_ns;
-        vm.vcpu_vtime_now_ns = later(vm.vcpu_vtime_now_ns, vtime_ns);
+        v.vcpu_vtime_now_ns = later(v.vcpu_vtime_now_ns, vtime_ns);
+        self.recs[task as usize].deferred = 0;
+        let slice_ns = self.begin_turn(host, cpu, task, slice_ns);
+        self.note_runs(host, task);
+        slice_ns
+    }
+
+    /// Notes on `cpu` that `task` runs there.
+    fn begin_turn(&mut self, host: &mut Host<'_>, cpu: CpuId, task: TaskId, slice_ns: u64) -> u64 {
+        let vm = host.tasks[task as usize].vm as usize;
+        let now_ns = host.now_ns;
+        let c = self.cpu(cpu);
+        let new_vm = c.running_vm != Some(vm);
+        let join_end_ns = c.join_end_ns.take();
+        c.kick_pending = false;
+        c.running_vm = Some(vm);
+        if c.serving == Some(task) {
+            self.urgent_starts(host, cpu, task);
+            return slice_ns;
+        }
+        c.serving = None;
+        let slice_ns = match join_end_ns {
+            Some(end_ns) => boost_policy::gang_slice(end_ns.saturating_sub(now_ns), &self.tun),
+            None => slice_ns,
+        };
+        if new_vm && self.mechanisms.has(Mechanisms::GANG) {
+            self.pull_gang(host, vm, cpu, now_ns + slice_ns);
+        }
+        slice_ns
+    }
+
+    /// `corun_stopping`, after `settle`.
+    fn stops(&mut self, cpu: CpuId, task: TaskId, now_ns: u64) {
+        if self.cpu(cpu).serving == Some(task) {
+            self.urgent_ends(cpu, now_ns);
+        }
+    }
+
+    /// Charges `task` for what it ran on `cpu` since it was charged last.
+    fn settle(&mut self, host: &Host<'_>, cpu: CpuId, task: TaskId) {
+        let c = self.cpu(cpu);
+        let ran_ns = host.now_ns - std::mem::replace(&mut c.run_start_ns, host.now_ns);
+        let vm = &mut self.vms[host.tasks[task as usize].vm as usize];
+        corun_policy::charge(&mut self.vcpus[task as usize], ran_ns);
+        let vtime_ns = corun_policy::vtime(ran_ns, vm.weight);
+        vm.vtime_ns = vm.vtime_ns.wrapping_add(vtime_ns);
+        vm.used_ns += ran_ns;
     }
 }
 
@@ -289,36 +272,37 @@ impl HostScheduler for Corun {
     }
 
     fn pick(&mut self, host: &mut Host<'_>, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
-        let c = self.cpu(cpu);
-        c.kick_pending = false;
+        self.end_windows(host.now_ns);
+        if let Some(prev) = prev {
+            self.settle(host, cpu, prev);
+        }
         let Some((next, slice_ns)) = self.dispatch(host, cpu, prev) else {
             self.set_curr(cpu, None);
             host.set_timer(cpu, u64::MAX);
             return None;
         };
         self.set_curr(cpu, Some(next));
-        let c = self.cpu(cpu);
-        c.slice_end_ns = host.now_ns + slice_ns;
-        host.set_timer(cpu, host.now_ns + slice_ns.max(1));
-        if Some(next) != prev {
+        self.cpu(cpu).run_start_ns = host.now_ns;
+        let slice_ns = if Some(next) == prev {
+            slice_ns
+        } else {
             if let Some(prev) = prev {
+                self.stops(cpu, prev, host.now_ns);
                 self.enqueue(host, prev, false);
             }
-            self.running(host, next);
-        }
+            self.starts(host, cpu, next, slice_ns)
+        };
+        self.cpu(cpu).slice_end_ns = host.now_ns + slice_ns;
+        host.set_timer(cpu, host.now_ns + slice_ns.max(1));
         Some(next)
     }
 
-    /// `settle`.
-    fn charge(&mut self, host: &mut Host<'_>, _cpu: CpuId, task: TaskId, ran_ns: u64) {
-        let vm = &mut self.vms[host.tasks[task as usize].vm as usize];
-        corun_policy::charge(&mut self.vcpus[task as usize], ran_ns);
-        let vtime_ns = corun_policy::vtime(ran_ns, vm.weight);
-        vm.vtime_ns = vm.vtime_ns.wrapping_add(vtime_ns);
-        vm.used_ns += ran_ns;
-    }
+    /// Nothing: as in BPF, a turn is charged when it ends.
+    fn charge(&mut self, _host: &mut Host<'_>, _cpu: CpuId, _task: TaskId, _ran_ns: u64) {}
 
-    fn block(&mut self, _host: &mut Host<'_>, cpu: CpuId, _task: TaskId) {
+    fn block(&mut self, host: &mut Host<'_>, cpu: CpuId, task: TaskId) {
+        self.stops(cpu, task, host.now_ns);
+        self.settle(host, cpu, task);
         self.set_curr(cpu, None);
     }
 
@@ -353,13 +337,38 @@ impl HostScheduler for Corun {
         if verdict != Verdict::Honour || !self.mechanisms.has(Mechanisms::YIELD) {
             return false;
         }
-        let left_ns = self.cpu(cpu).slice_end_ns.saturating_sub(host.now_ns);
-        self.cpu(cpu).hint = Some(Hint {
-            to,
-            slice_ns: corun_policy::yield_slice(left_ns, &self.tun),
-            made_ns: host.now_ns,
-        });
+        self.states[host.tasks[from as usize].vm as usize].events += 1;
+        let chosen = if self.mechanisms.has(Mechanisms::STRICT) {
+            self.choose_sibling(host, cpu, from)
+        } else {
+            None
+        };
+        self.hand_over(host.now_ns, cpu, chosen.unwrap_or(to));
         true
+    }
+
+    fn spins(&mut self, host: &mut Host<'_>, cpu: CpuId, from: TaskId) -> bool {
+        self.on_spin(host, cpu, from)
+    }
+
+    /// `on_hypercall`.
+    fn guest_yields(&mut self, host: &mut Host<'_>, cpu: CpuId, to: TaskId) -> bool {
+        let waits = self.recs[to as usize].waits_since_ns != 0;
+        let hands_over = waits && self.mechanisms.has(Mechanisms::YIELD);
+        if hands_over {
+            self.hand_over(host.now_ns, cpu, to);
+        }
+        hands_over
+    }
+
+    fn ipi(&mut self, host: &mut Host<'_>, from: TaskId, to: TaskId) {
+        self.note_ipi(host, from, to);
+    }
+
+    fn device_interrupt(&mut self, host: &mut Host<'_>, to: TaskId) {
+        if self.mechanisms.has(Mechanisms::IO) {
+            self.make_urgent(host, to);
+        }
     }
 
     /// The slice ends; `keeps` decides in the `pick` that follows.

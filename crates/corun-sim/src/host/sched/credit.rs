@@ -408,6 +408,8 @@ mod tests {
             state: TaskState::Queued,
             cpu: 0,
             critical: false,
+            region: corun_policy::Region::Unknown,
+            in_kernel: false,
         }
     }
 

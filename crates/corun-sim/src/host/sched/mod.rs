@@ -21,6 +21,8 @@ pub mod skew;
 #[cfg(test)]
 mod tests;
 
+use corun_policy::Region;
+
 /// Index of a host task.
 pub type TaskId = u32;
 /// Index of a pCPU.
@@ -53,6 +55,12 @@ pub struct HostTask {
     /// It was preempted where others of its VM may wait for it, as its
     /// instruction pointer tells.
     pub critical: bool,
+    /// Where its guest was when its turn ended, as a host sees it that has the
+    /// guest's symbols. Up to date from the `pick` that ends the turn until the
+    /// next turn.
+    pub region: Region,
+    /// That was in kernel mode.
+    pub in_kernel: bool,
 }
 
 /// A pCPU, as a scheduler sees it. Kept by the machine.
@@ -160,6 +168,18 @@ pub trait HostScheduler {
     /// `task`, which runs on `cpu` and was just charged, gives way to any other
     /// (`sched_yield()`, Xen's `SCHEDOP_yield`); the pCPU then picks again.
     fn yield_any(&mut self, host: &mut Host<'_>, cpu: CpuId, task: TaskId);
+
+    /// KVM found vCPU `from` spinning, which runs on `cpu`; its own search for
+    /// whom to yield to follows. True: the pCPU picks again in any case.
+    fn spins(&mut self, _host: &mut Host<'_>, _cpu: CpuId, _from: TaskId) -> bool {
+        false
+    }
+
+    /// The guest on `cpu` asks that its vCPU `to` runs (`KVM_HC_SCHED_YIELD`);
+    /// KVM's `yield_to()` follows. True: the pCPU picks again in any case.
+    fn guest_yields(&mut self, _host: &mut Host<'_>, _cpu: CpuId, _to: TaskId) -> bool {
+        false
+    }
 
     /// vCPU `from` sent an interrupt to its sibling `to`. For schedulers that
     /// look at IPIs.

@@ -6,6 +6,7 @@ use super::kinds::{kind, kinds};
 use super::world::{Life, World, burners, task};
 use crate::host::sched::build::CorunOptions;
 use crate::host::sched::{HostTask, TaskId, TaskState};
+use corun_policy::Mechanisms;
 
 /// Two vCPUs that burn and one of another VM that sleeps, on one pCPU.
 fn two_and_a_sleeper(name: &str) -> World {
@@ -107,9 +108,18 @@ fn a_yield_to_another_queue_preempts_there() {
     }
 }
 
+/// corun's scheduler with these mechanisms alone.
+fn corun_with(mechanisms: Mechanisms, cpus: u32, tasks: Vec<(HostTask, Life)>) -> World {
+    let options = CorunOptions {
+        mechanisms,
+        ..CorunOptions::default()
+    };
+    World::with_options(&kind("corun"), cpus, tasks, options)
+}
+
 #[test]
 fn corun_pulls_the_hinted_vcpu_to_the_spinners_pcpu() {
-    let mut world = World::new(&kind("corun"), 2, burners(&[4, 4]));
+    let mut world = corun_with(Mechanisms::YIELD, 2, burners(&[4, 4]));
     world.run(200 * MS);
     let from = world.current(0).expect("busy");
     let vm = world.tasks[from as usize].vm;
@@ -121,14 +131,91 @@ fn corun_pulls_the_hinted_vcpu_to_the_spinners_pcpu() {
     assert_eq!(world.current(0), Some(to));
 }
 
+/// How long vCPUs that are sent an IPI while they are preempted wait then, on
+/// average, once the pool has seen that it is needed.
+fn wait_after_ipi_ns(mechanisms: Mechanisms) -> u64 {
+    let mut world = corun_with(mechanisms, 2, burners(&[2, 2]));
+    let mut waits_ns = Vec::new();
+    for _ in 0..400 {
+        world.run(world.now_ns + MS);
+        // Siblings run together, and nobody gives way to a sibling.
+        let to = 1;
+        if world.tasks[to as usize].state != TaskState::Queued {
+            continue;
+        }
+        let sent_ns = world.now_ns;
+        world.ipi(0, to);
+        world.run_until(sent_ns + MS, |w| {
+            w.tasks[to as usize].state == TaskState::Running
+        });
+        waits_ns.push(world.now_ns - sent_ns);
+    }
+    let served = waits_ns.split_off(waits_ns.len() / 2);
+    served.iter().sum::<u64>() / served.len() as u64
+}
+
+#[test]
+fn corun_runs_who_is_sent_an_ipi_soon() {
+    let micro: Mechanisms = "ipi,micro".parse().expect("mechanisms");
+    let (off_ns, on_ns) = (
+        wait_after_ipi_ns(Mechanisms::NONE),
+        wait_after_ipi_ns(micro),
+    );
+    assert!(off_ns > 2 * on_ns, "{off_ns} ns without, {on_ns} ns with");
+}
+
+#[test]
+fn corun_chooses_the_sibling_that_owes_the_spinner_an_answer() {
+    let strict: Mechanisms = "yield,strict".parse().expect("mechanisms");
+    let mut world = corun_with(strict, 1, burners(&[4]));
+    world.run(200 * MS);
+    let from = world.current(0).expect("busy");
+    let to = (0..4).rev().find(|&t| t != from).expect("others wait");
+    world.ipi(from, to);
+    world.spin(0);
+    assert_eq!(world.current(0), Some(to));
+    // Without an IPI, who was stopped while it held a lock goes first.
+    let holder = (0..4).find(|&t| t != to && t != from).expect("others wait");
+    let mut world = corun_with(Mechanisms::ALL, 1, burners(&[4]));
+    world.tasks[holder as usize].region = corun_policy::Region::LockHeld;
+    world.tasks[holder as usize].in_kernel = true;
+    world.run(200 * MS);
+    while world.current(0) == Some(holder) {
+        world.run(world.now_ns + MS / 10);
+    }
+    world.spin(0);
+    assert_eq!(world.current(0), Some(holder));
+}
+
+#[test]
+fn corun_puts_off_the_end_of_a_critical_sections_turn_twice() {
+    let turn_ns = |region| {
+        let mut world = corun_with(Mechanisms::SYMBOLS, 1, burners(&[1, 1]));
+        world.tasks[0].region = region;
+        world.run(100 * MS);
+        while world.current(0) != Some(1) {
+            world.run(world.now_ns + MS / 100);
+        }
+        while world.current(0) != Some(0) {
+            world.run(world.now_ns + MS / 1_000);
+        }
+        let from_ns = world.now_ns;
+        while world.current(0) == Some(0) {
+            world.run(world.now_ns + MS / 1_000);
+        }
+        world.now_ns - from_ns
+    };
+    // Whoever has the better claim keeps the pCPU for another slice.
+    let beyond_slices_ns = |region| (turn_ns(region) + MS / 100) % (3 * MS);
+    let plain_ns = beyond_slices_ns(corun_policy::Region::User);
+    let put_off_ns = beyond_slices_ns(corun_policy::Region::LockHeld) - plain_ns;
+    assert!(put_off_ns.abs_diff(100_000) <= 2_000, "{put_off_ns} ns");
+}
+
 #[test]
 fn corun_refuses_what_it_cannot_do_or_was_told_not_to() {
-    let off = CorunOptions {
-        mechanisms: corun_policy::Mechanisms::NONE,
-        ..CorunOptions::default()
-    };
     let corun = kind("corun");
-    let mut world = World::with_options(&corun, 1, burners(&[2]), off);
+    let mut world = corun_with(Mechanisms::NONE, 1, burners(&[2]));
     world.run(20 * MS);
     let to = sibling(&world);
     assert!(!world.yield_to(0, to, false));

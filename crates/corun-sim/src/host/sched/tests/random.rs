@@ -3,6 +3,8 @@
 
 use super::kinds::kinds;
 use super::world::{Life, World, task};
+use crate::host::sched::build::CorunOptions;
+use corun_policy::{Mechanisms, Region};
 use proptest::prelude::*;
 
 const CPUS: u32 = 4;
@@ -17,6 +19,10 @@ enum Op {
     YieldTo(u32, u32, bool),
     YieldAny(u32),
     Ipi(u32, u32),
+    Spin(u32),
+    GuestYield(u32, u32),
+    Device(u32),
+    Stopped(u32, u32),
     Run(u64),
 }
 
@@ -27,7 +33,11 @@ fn op() -> impl Strategy<Value = Op> {
         2 => (0..CPUS).prop_map(Op::Resched),
         2 => (0..CPUS, 0..TASKS, any::<bool>()).prop_map(|(c, t, f)| Op::YieldTo(c, t, f)),
         1 => (0..CPUS).prop_map(Op::YieldAny),
-        1 => (0..TASKS, 0..TASKS).prop_map(|(a, b)| Op::Ipi(a, b)),
+        2 => (0..TASKS, 0..TASKS).prop_map(|(a, b)| Op::Ipi(a, b)),
+        1 => (0..CPUS).prop_map(Op::Spin),
+        1 => (0..CPUS, 0..TASKS).prop_map(|(c, t)| Op::GuestYield(c, t)),
+        1 => (0..TASKS).prop_map(Op::Device),
+        1 => (0..TASKS, 0..11_u32).prop_map(|(t, r)| Op::Stopped(t, r)),
         4 => (1_u64..20_000_000).prop_map(Op::Run),
     ]
 }
@@ -42,6 +52,14 @@ fn apply(world: &mut World, op: &Op) {
         }
         Op::YieldAny(cpu) => world.yield_any(cpu),
         Op::Ipi(from, to) => world.ipi(from, to),
+        Op::Spin(cpu) => world.spin(cpu),
+        Op::GuestYield(cpu, to) => world.guest_yield(cpu, to),
+        Op::Device(to) => world.device_interrupt(to),
+        Op::Stopped(task, region) => {
+            let region = Region::from_number(region).unwrap_or(Region::Unknown);
+            world.tasks[task as usize].region = region;
+            world.tasks[task as usize].in_kernel = region > Region::User;
+        }
         Op::Run(for_ns) => world.run(world.now_ns + for_ns),
     }
 }
@@ -51,22 +69,21 @@ proptest! {
     fn no_task_is_lost_or_doubled(
         ops in proptest::collection::vec(op(), 1..120),
         weights in proptest::collection::vec(1_u32..=10_000, VMS as usize),
+        mechanisms in 0..=Mechanisms::ALL.bits(),
         pins in proptest::collection::vec(proptest::option::weighted(0.2, 0..CPUS), TASKS as usize),
     ) {
-        for mut kind in kinds() {
-            // Known gap of the BPF program, too: an idle pCPU that was kicked for
-            // one task may take another, which is pinned to it. The first then
-            // waits until some pCPU's slice ends, although others are idle.
-            if kind.name == "corun" && pins.iter().any(Option::is_some) {
-                kind.waste_ns = None;
-            }
+        for kind in kinds() {
             let mut tasks: Vec<_> = (0..TASKS).map(|i| task(i % VMS, Life::Sleeps)).collect();
             for (i, (task, _)) in tasks.iter_mut().enumerate() {
                 task.vm_weight = weights[i % VMS as usize];
                 task.pinned = pins[i];
                 task.cpu = pins[i].unwrap_or(0);
             }
-            let mut world = World::new(&kind, CPUS, tasks);
+            let options = CorunOptions {
+                mechanisms: Mechanisms::from_bits_truncate(mechanisms),
+                ..CorunOptions::default()
+            };
+            let mut world = World::with_options(&kind, CPUS, tasks, options);
             for op in &ops {
                 apply(&mut world, op);
                 world.check_tasks();

@@ -31,6 +31,8 @@ pub(super) fn task(vm: u32, life: Life) -> (HostTask, Life) {
         state: TaskState::Blocked,
         cpu: 0,
         critical: false,
+        region: corun_policy::Region::Unknown,
+        in_kernel: false,
     };
     (task, life)
 }
@@ -212,6 +214,40 @@ impl World {
         }
     }
 
+    /// KVM finds what runs on `cpu` spinning.
+    pub(super) fn spin(&mut self, cpu: CpuId) {
+        if let Some(task) = self.charge(cpu) {
+            let again = self.call(|sched, host| sched.spins(host, cpu, task));
+            self.drain();
+            if again {
+                self.resched(cpu);
+            }
+        }
+    }
+
+    /// What runs on `cpu` asks by hypercall that its sibling `to` runs.
+    pub(super) fn guest_yield(&mut self, cpu: CpuId, to: TaskId) {
+        let Some(from) = self.charge(cpu).filter(|&from| from != to) else {
+            return;
+        };
+        if self.tasks[from as usize].vm != self.tasks[to as usize].vm {
+            return;
+        }
+        let again = self.call(|sched, host| sched.guest_yields(host, cpu, to));
+        self.drain();
+        if again {
+            self.resched(cpu);
+        }
+    }
+
+    /// A device's interrupt comes for `to`.
+    pub(super) fn device_interrupt(&mut self, to: TaskId) {
+        if self.tasks[to as usize].state == TaskState::Queued {
+            self.call(|sched, host| sched.device_interrupt(host, to));
+            self.drain();
+        }
+    }
+
     pub(super) fn ipi(&mut self, from: TaskId, to: TaskId) {
         self.call(|sched, host| sched.ipi(host, from, to));
         self.drain();
@@ -283,6 +319,13 @@ impl World {
     /// Runs until `until_ns`, with all checks after each event.
     pub(super) fn run(&mut self, until_ns: u64) {
         self.run_checked(until_ns, |_| ());
+    }
+
+    /// Runs in steps of 10 us until `done`, at most until `until_ns`.
+    pub(super) fn run_until(&mut self, until_ns: u64, done: impl Fn(&Self) -> bool) {
+        while self.now_ns < until_ns && !done(self) {
+            self.run(self.now_ns + 10_000);
+        }
     }
 
     pub(super) fn run_checked(&mut self, until_ns: u64, check: impl Fn(&Self)) {
