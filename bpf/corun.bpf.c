@@ -54,18 +54,29 @@ static void settle(struct task_ctx *t, u32 slot, u64 now_ns)
 	__sync_fetch_and_add(&vm->used_ns, ran_ns);
 }
 
+/* How many pCPUs the VM in @slot, or the host, can use at once. */
+static u32 lanes_of(u32 slot)
+{
+	u32 vcpus = info_of(slot)->nr_vcpus;
+
+	if (slot == CORUN_HOST_SLOT || vcpus > nr_cpu_ids)
+		return nr_cpu_ids;
+	return vcpus;
+}
+
 /* Limits what a VM and a vCPU may have saved up while they slept. */
 static void wake_vtimes(struct task_ctx *t, u32 slot)
 {
 	struct corun_vm *vm = vm_of(slot);
 	u64 old = vm->vtime_ns;
-	u64 capped = corun_share_wake(old, vtime_now_ns, tunables());
+	u64 capped = corun_share_wake(old, vtime_now_ns, lanes_of(slot),
+				      tunables());
 
 	/* Lost to a concurrent charge: that one moved it forward, good enough. */
 	if (capped != old)
 		__sync_val_compare_and_swap(&vm->vtime_ns, old, capped);
-	t->vcpu.vtime_ns = corun_share_wake(t->vcpu.vtime_ns,
-					    vm->vcpu_vtime_now_ns, tunables());
+	t->vcpu.vtime_ns = corun_share_wake(
+		t->vcpu.vtime_ns, vm->vcpu_vtime_now_ns, 1, tunables());
 }
 
 s32 BPF_STRUCT_OPS(corun_select_cpu, struct task_struct *p, s32 prev_cpu,

@@ -40,12 +40,17 @@ CORUN_INLINE void corun_share_charge_vcpu(struct corun_vcpu *vcpu, u64 delta_ns)
 
 /*
  * A party becomes runnable: it keeps what it is behind, but no more than the
- * credit of a sleeper. @now_ns is the vtime of the party that runs now.
+ * credit of a sleeper for each of its @lanes, the pCPUs that it can use at once
+ * (0 is 1; a vCPU has one). vtimes of VMs move as many times as fast, and one of
+ * a VM's vCPUs nearly always wakes: with a single credit such a VM would lose
+ * nearly all that it is owed. @now_ns is the vtime of the party that runs now.
  */
-CORUN_INLINE u64 corun_share_wake(u64 vtime_ns, u64 now_ns,
+CORUN_INLINE u64 corun_share_wake(u64 vtime_ns, u64 now_ns, u32 lanes,
 				  const struct corun_tunables *tun)
 {
-	return corun_later(vtime_ns, now_ns - tun->sleeper_credit_ns);
+	u64 credit_ns = tun->sleeper_credit_ns * (lanes ? lanes : 1);
+
+	return corun_later(vtime_ns, now_ns - credit_ns);
 }
 
 /* True when VM @a has the better claim to a pCPU than VM @b. */

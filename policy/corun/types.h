@@ -59,9 +59,9 @@ struct corun_tunables {
 	 */
 	u64 wakeup_gran_ns;
 	/*
-	 * How far behind the running ones a VM or a vCPU that slept may start.
-	 * Default slice_ns, range 0 to 1 s: the credit of a sleeper, and so the
-	 * most that halting can win over burning.
+	 * How far behind the running ones a vCPU that slept may start; a VM, so
+	 * far for each pCPU that it can use. Default slice_ns, range 0 to 1 s: the
+	 * credit of a sleeper, and so the most that halting can win over burning.
 	 */
 	u64 sleeper_credit_ns;
 	/*

@@ -9,7 +9,12 @@ use crate::{Tunables, Vcpu, Vm, YieldInput};
 unsafe extern "C" {
     pub(crate) fn corun_native_share_vtime(delta_ns: u64, weight: u32) -> u64;
     pub(crate) fn corun_native_share_charge_vcpu(vcpu: *mut Vcpu, delta_ns: u64);
-    pub(crate) fn corun_native_share_wake(vtime_ns: u64, now_ns: u64, tun: *const Tunables) -> u64;
+    pub(crate) fn corun_native_share_wake(
+        vtime_ns: u64,
+        now_ns: u64,
+        lanes: u32,
+        tun: *const Tunables,
+    ) -> u64;
     pub(crate) fn corun_native_share_first(a: *const Vm, b: *const Vm) -> bool;
     pub(crate) fn corun_native_share_preempts(
         waking_vm: *const Vm,

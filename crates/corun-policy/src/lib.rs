@@ -93,10 +93,11 @@ pub fn charge(vcpu: &mut Vcpu, delta_ns: u64) {
     unsafe { ffi::corun_native_share_charge_vcpu(vcpu, delta_ns) }
 }
 
-/// vtime with which a sleeper starts (`corun_share_wake`).
-pub fn wake(vtime_ns: u64, now_ns: u64, tunables: &Tunables) -> u64 {
+/// vtime with which a sleeper starts that can use so many pCPUs at once
+/// (`corun_share_wake`).
+pub fn wake(vtime_ns: u64, now_ns: u64, lanes: u32, tunables: &Tunables) -> u64 {
     // SAFETY: the reference is valid for the call.
-    unsafe { ffi::corun_native_share_wake(vtime_ns, now_ns, tunables) }
+    unsafe { ffi::corun_native_share_wake(vtime_ns, now_ns, lanes, tunables) }
 }
 
 /// True when `a` has the better claim to a pCPU (`corun_share_first`).

@@ -51,7 +51,7 @@ _Static_assert(offsetof(struct corun_halt, hold_windows) == 16, "in halt.rs");
 
 u64 corun_native_share_vtime(u64 delta_ns, u32 weight);
 void corun_native_share_charge_vcpu(struct corun_vcpu *vcpu, u64 delta_ns);
-u64 corun_native_share_wake(u64 vtime_ns, u64 now_ns,
+u64 corun_native_share_wake(u64 vtime_ns, u64 now_ns, u32 lanes,
 			    const struct corun_tunables *tun);
 bool corun_native_share_first(const struct corun_vm *a,
 			      const struct corun_vm *b);
@@ -111,10 +111,10 @@ void corun_native_share_charge_vcpu(struct corun_vcpu *vcpu, u64 delta_ns)
 	corun_share_charge_vcpu(vcpu, delta_ns);
 }
 
-u64 corun_native_share_wake(u64 vtime_ns, u64 now_ns,
+u64 corun_native_share_wake(u64 vtime_ns, u64 now_ns, u32 lanes,
 			    const struct corun_tunables *tun)
 {
-	return corun_share_wake(vtime_ns, now_ns, tun);
+	return corun_share_wake(vtime_ns, now_ns, lanes, tun);
 }
 
 bool corun_native_share_first(const struct corun_vm *a,

@@ -24,15 +24,16 @@ proptest! {
 
     #[test]
     fn waking_never_moves_back_and_never_gives_more_than_the_credit(
-        origin in any::<u64>(), behind in 0..SPAN, ahead_by in 0..SPAN,
+        origin in any::<u64>(), behind in 0..SPAN, ahead_by in 0..SPAN, lanes in 0..512_u32,
     ) {
         let t = Tunables::default();
         let now = origin.wrapping_add(behind);
-        let woken = wake(origin, now, &t);
+        let credit_ns = t.sleeper_credit_ns * u64::from(lanes.max(1));
+        let woken = wake(origin, now, lanes, &t);
         prop_assert!(ahead(woken, origin) >= 0);
-        prop_assert!(ahead(now, woken) <= i64::try_from(t.sleeper_credit_ns).unwrap());
+        prop_assert!(ahead(now, woken) <= i64::try_from(credit_ns).unwrap());
         let lead = now.wrapping_add(ahead_by);
-        prop_assert_eq!(wake(lead, now, &t), lead);
+        prop_assert_eq!(wake(lead, now, lanes, &t), lead);
     }
 
     #[test]

@@ -108,10 +108,12 @@ impl Corun {
 
     /// Limits what a VM and a vCPU may have saved up while they slept.
     fn wake_vtimes(&mut self, vm: usize, task: TaskId) {
+        let lanes = self.states[vm].vcpus.len().min(self.cpus.len());
+        let lanes = u32::try_from(lanes).unwrap_or(u32::MAX);
         let vm = &mut self.vms[vm];
-        vm.vtime_ns = corun_policy::wake(vm.vtime_ns, self.vtime_now_ns, &self.tun);
+        vm.vtime_ns = corun_policy::wake(vm.vtime_ns, self.vtime_now_ns, lanes, &self.tun);
         let vcpu = &mut self.vcpus[task as usize];
-        vcpu.vtime_ns = corun_policy::wake(vcpu.vtime_ns, vm.vcpu_vtime_now_ns, &self.tun);
+        vcpu.vtime_ns = corun_policy::wake(vcpu.vtime_ns, vm.vcpu_vtime_now_ns, 1, &self.tun);
     }
 
     /// `corun_enable`, and the VM's weight, which the control program sets.
