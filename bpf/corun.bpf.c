@@ -542,6 +542,7 @@ static void begin_turn(struct task_struct *p, struct task_ctx *t, s32 cpu,
 	c->kick_pending = 0;
 	c->running = t->vcpu;
 	c->running_slot = slot;
+	c->running_id = is_vcpu(t) ? t->vcpu_id + 1 : 0;
 	c->run_start_ns = now_ns;
 	if (c->serving_pid == p->pid) {
 		c->serve_start_ns = now_ns;

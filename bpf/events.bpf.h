@@ -123,21 +123,29 @@ static void note_interrupt(u32 slot, u32 id, struct task_ctx *sender)
 SEC("?tp_btf/kvm_apic_accept_irq")
 int BPF_PROG(on_interrupt, u32 id)
 {
-	struct task_struct *p = bpf_get_current_task_btf();
-	struct task_ctx *t = current_vcpu();
-	u32 tgid = p->tgid;
+	struct cpu_ctx *c = cpu_ctx_of((s32)bpf_get_smp_processor_id());
+	struct task_struct *p;
+	struct task_ctx *t;
 	u32 *slot;
+	u32 tgid;
 
+	/*
+	 * Most are a vCPU's own timer. (Or come for the same id of another VM,
+	 * from an interrupt: nobody's, either.)
+	 */
+	if (c && c->running_id == id + 1)
+		return 0;
 	if (in_interrupt()) {
 		count(CORUN_COUNT_events_unattributed);
 		return 0;
 	}
+	p = bpf_get_current_task_btf();
+	t = current_vcpu();
 	if (t) {
-		/* Its own timer. */
-		if (t->vcpu_id != id)
-			note_interrupt(t->slot, id, t);
+		note_interrupt(t->slot, id, t);
 		return 0;
 	}
+	tgid = p->tgid;
 	slot = bpf_map_lookup_elem(&slot_by_tgid, &tgid);
 	if (slot)
 		note_interrupt(*slot, id, NULL);

@@ -115,9 +115,10 @@ struct cpu_ctx {
 	/* When its short slice began, and when the last one ended; 0: none. */
 	u64 serve_start_ns;
 	u64 urgent_end_ns;
+	/* Id of the vCPU that runs here, plus 1; 0: no vCPU. */
+	u32 running_id;
 	/* Slot whose gang this pCPU was kicked for, and its leader's end; 0: none. */
 	u32 gang_slot;
-	u32 reserved;
 	u64 gang_end_ns;
 	/* Leader's end, for who is about to run here; 0: of no gang. */
 	u64 join_end_ns;
