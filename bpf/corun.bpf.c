@@ -69,8 +69,8 @@ static void wake_vtimes(struct task_ctx *t, u32 slot)
 {
 	struct corun_vm *vm = vm_of(slot);
 	u64 old = vm->vtime_ns;
-	u64 capped = corun_share_wake(old, vtime_now_ns, lanes_of(slot),
-				      tunables());
+	u64 capped =
+		corun_share_wake(old, vtime_now_ns, lanes_of(slot), tunables());
 
 	/* Lost to a concurrent charge: that one moved it forward, good enough. */
 	if (capped != old)

@@ -203,8 +203,8 @@ CORUN_INLINE void corun_vector_run(struct corun_vector *v)
 		corun_vector_charge(v);
 		break;
 	case CORUN_OP_SHARE_WAKE:
-		v->out[0] = corun_share_wake(v->in[0], v->in[1],
-					     (u32)v->in[2], &v->tun);
+		v->out[0] = corun_share_wake(v->in[0], v->in[1], (u32)v->in[2],
+					     &v->tun);
 		break;
 	case CORUN_OP_SHARE_PREEMPTS:
 	case CORUN_OP_SHARE_KEEPS:
