@@ -110,7 +110,12 @@ fn serve(
             tell_changes(reporter, &mut known, vms)?;
             refreshed = Some(Instant::now());
         }
-        let waited_ns = scheduler.counters()?.get("waited_ns").copied();
+        // Reading all counters is not free: only for who looks at one.
+        let waited_ns = if options.mechanisms.has(Mechanisms::HALT) {
+            scheduler.counters()?.get("waited_ns").copied()
+        } else {
+            None
+        };
         reporter.halt(&halt.step(Instant::now(), waited_ns))?;
         if options
             .stats

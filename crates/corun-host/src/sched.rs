@@ -8,6 +8,7 @@ use crate::hook_costs::HookCosts;
 use crate::hooks;
 use crate::host_info;
 use crate::skel::corun::{CorunSkel, CorunSkelBuilder, types};
+use crate::skel::tunables_for_bpf;
 use crate::text::c_string;
 use crate::vms::{self, Vm};
 use corun_policy::{Mechanisms, Tunables};
@@ -209,22 +210,7 @@ impl Scheduler {
 
 /// Sets what the BPF programs read and never write.
 fn tune(rodata: &mut types::rodata, t: &Tunables, mechanisms: Mechanisms) {
-    rodata.tun = types::corun_tunables {
-        slice_ns: t.slice_ns,
-        wakeup_gran_ns: t.wakeup_gran_ns,
-        sleeper_credit_ns: t.sleeper_credit_ns,
-        hint_max_age_ns: t.hint_max_age_ns,
-        yield_min_slice_ns: t.yield_min_slice_ns,
-        urgent_slice_ns: t.urgent_slice_ns,
-        urgent_gap_ns: t.urgent_gap_ns,
-        boost_debt_ns: t.boost_debt_ns,
-        boost_cost_ns: t.boost_cost_ns,
-        defer_ns: t.defer_ns,
-        defer_max: t.defer_max,
-        window_ns: t.window_ns,
-        gang_event_gap_ns: t.gang_event_gap_ns,
-        gang_min_run_ns: t.gang_min_run_ns,
-    };
+    rodata.tun = tunables_for_bpf!(types, t);
     rodata.mechanisms = mechanisms.bits();
     rodata.guest_readable = host_info::vmcb_is_readable();
     for (cpu, llc) in rodata.llc_of_cpu.iter_mut().enumerate() {

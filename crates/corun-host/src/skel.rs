@@ -24,3 +24,27 @@ skeleton!(corun, "/corun_skel.rs");
 skeleton!(latency, "/latency_skel.rs");
 skeleton!(observe, "/observe_skel.rs");
 skeleton!(vectors, "/vectors_skel.rs");
+
+/// The policy's tunables as the `corun_tunables` of one skeleton: each has its own.
+macro_rules! tunables_for_bpf {
+    ($types:ident, $tunables:expr) => {{
+        let t: &corun_policy::Tunables = $tunables;
+        $types::corun_tunables {
+            slice_ns: t.slice_ns,
+            wakeup_gran_ns: t.wakeup_gran_ns,
+            sleeper_credit_ns: t.sleeper_credit_ns,
+            hint_max_age_ns: t.hint_max_age_ns,
+            yield_min_slice_ns: t.yield_min_slice_ns,
+            urgent_slice_ns: t.urgent_slice_ns,
+            urgent_gap_ns: t.urgent_gap_ns,
+            boost_debt_ns: t.boost_debt_ns,
+            boost_cost_ns: t.boost_cost_ns,
+            defer_ns: t.defer_ns,
+            defer_max: t.defer_max,
+            window_ns: t.window_ns,
+            gang_event_gap_ns: t.gang_event_gap_ns,
+            gang_min_run_ns: t.gang_min_run_ns,
+        }
+    }};
+}
+pub(crate) use tunables_for_bpf;

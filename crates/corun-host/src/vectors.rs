@@ -2,8 +2,8 @@
 //! Puts the policy's test vectors through its BPF build, in the kernel.
 
 use crate::error::{During, HostError, Result};
+use crate::skel::tunables_for_bpf;
 use crate::skel::vectors::{VectorsSkel, VectorsSkelBuilder, types};
-use corun_policy::Tunables;
 use corun_policy::vector::{self, Vector};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{OpenObject, ProgramInput};
@@ -40,7 +40,7 @@ impl BpfPolicy {
         shared.done = 0;
         shared.r#in = v.inputs;
         shared.out = v.outputs;
-        shared.tun = to_bpf(&v.tunables);
+        shared.tun = tunables_for_bpf!(types, &v.tunables);
         self.skel
             .progs
             .run_vector
@@ -58,25 +58,6 @@ impl BpfPolicy {
             outputs: shared.out,
             ..*v
         })
-    }
-}
-
-fn to_bpf(t: &Tunables) -> types::corun_tunables {
-    types::corun_tunables {
-        slice_ns: t.slice_ns,
-        wakeup_gran_ns: t.wakeup_gran_ns,
-        sleeper_credit_ns: t.sleeper_credit_ns,
-        hint_max_age_ns: t.hint_max_age_ns,
-        yield_min_slice_ns: t.yield_min_slice_ns,
-        urgent_slice_ns: t.urgent_slice_ns,
-        urgent_gap_ns: t.urgent_gap_ns,
-        boost_debt_ns: t.boost_debt_ns,
-        boost_cost_ns: t.boost_cost_ns,
-        defer_ns: t.defer_ns,
-        defer_max: t.defer_max,
-        window_ns: t.window_ns,
-        gang_event_gap_ns: t.gang_event_gap_ns,
-        gang_min_run_ns: t.gang_min_run_ns,
     }
 }
 
