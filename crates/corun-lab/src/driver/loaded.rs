@@ -3,9 +3,10 @@
 
 use super::error::{Context, DriverError, Result};
 use super::sched_ext::SchedExt;
-use nix::sys::signal::{Signal, kill};
+use nix::sys::signal::{SigHandler, Signal, kill, signal};
 use nix::unistd::Pid;
 use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -56,13 +57,14 @@ impl Loaded {
             let arguments = launch.arguments.join(" ");
             format!("start {} {arguments}", launch.program.display())
         };
-        let mut child = Command::new(&launch.program)
+        let mut start = Command::new(&launch.program);
+        start
             .args(&launch.arguments)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .doing(command)?;
+            .stderr(Stdio::piped());
+        hear_sigint(&mut start);
+        let mut child = start.spawn().doing(command)?;
         let output = Output::default();
         collect(child.stdout.take(), &output);
         collect(child.stderr.take(), &output);
@@ -165,6 +167,19 @@ impl Drop for Loaded {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+/// A background job of a shell ignores SIGINT, and its children inherit that; this
+/// child is ended by SIGINT, whatever we were started by.
+fn hear_sigint(start: &mut Command) {
+    // SAFETY: between fork and exec only async-signal-safe functions may be called,
+    // and sigaction() is one; the default action runs no code of ours.
+    unsafe {
+        start.pre_exec(|| {
+            signal(Signal::SIGINT, SigHandler::SigDfl)?;
+            Ok(())
+        });
     }
 }
 
