@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Thin: what is done is in scripts/, in cargo and in `corun lab`.
 
-.PHONY: help setup build demo test lint unit determinism smoke clean
+.PHONY: help setup build guest demo test lint unit determinism smoke clean
 
 help:
 	@echo "make demo   set up, build, boot the lab, run the demo, write out/demo.json"
 	@echo "make test   set up, then lint, unit and property tests, determinism, lab smoke"
 	@echo "make build  set up and build target/release/corun"
+	@echo "make guest  build the guest modules (KVER=\"7.3 7.2\", or KDIR=headers)"
 	@echo "make lint   formatting, clippy, licences"
 	@echo "make unit   tests that need no lab"
 	@echo "make determinism"
@@ -18,6 +19,9 @@ setup:
 
 build: setup
 	cargo build --release --locked -p corun -p corun-agent
+
+guest: build
+	KVER="$(KVER)" KDIR="$(KDIR)" scripts/guest
 
 demo: build
 	target/release/corun lab run demo --out out/demo.json

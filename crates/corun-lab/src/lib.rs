@@ -4,6 +4,7 @@
 
 pub mod boot;
 pub mod driver;
+pub mod headers;
 pub mod image;
 pub mod packages;
 pub mod paths;

@@ -2,6 +2,7 @@
 //! `corun lab`: the emulated KVM host.
 
 pub(crate) mod cases;
+mod headers;
 mod run;
 mod table;
 
@@ -19,6 +20,7 @@ use std::sync::atomic::AtomicBool;
 #[derive(Subcommand)]
 pub(crate) enum Command {
     Build(BuildArgs),
+    Headers(headers::Args),
     Run(run::Args),
     Shell(ShellArgs),
     Table(table::Args),
@@ -90,6 +92,7 @@ impl From<AccelArg> for Accel {
 pub(crate) fn dispatch(command: &Command, stop: &AtomicBool) -> Result<ExitCode> {
     match command {
         Command::Build(args) => build_command(args, stop),
+        Command::Headers(args) => headers::run(args, stop),
         Command::Run(args) => run::run(args, stop),
         Command::Shell(args) => shell_command(args, stop),
         Command::Table(args) => table::run(args),

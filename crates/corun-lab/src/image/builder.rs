@@ -142,7 +142,8 @@ impl<'a> Builder<'a> {
         let mut layers = vec![work.base(&host)?];
         for name in unique(&spec.guest_kernels) {
             let kernel = Kernel::fetch(&fetcher, name)?;
-            layers.push(work.guest(&kernel, &agent)?);
+            let modules = own_modules(&kernel.release)?;
+            layers.push(work.guest(&kernel, &agent, &modules)?);
             versions.insert(format!("kernel-{name}"), kernel.version);
         }
         if spec.tools {
@@ -241,11 +242,25 @@ impl Work {
         self.layer(&name, &inputs, || host::base(&self.loader, &host.modules))
     }
 
-    fn guest(&self, kernel: &Kernel, agent: &Path) -> Result<PathBuf, ImageError> {
-        let inputs = [&self.programs, &kernel.key, &content_of(agent)?];
+    fn guest(
+        &self,
+        kernel: &Kernel,
+        agent: &Path,
+        modules: &[PathBuf],
+    ) -> Result<PathBuf, ImageError> {
+        let mut inputs = vec![
+            self.programs.clone(),
+            kernel.key.clone(),
+            content_of(agent)?,
+        ];
+        for module in modules {
+            inputs.push(content_of(module)?);
+        }
+        let inputs: Vec<&str> = inputs.iter().map(String::as_str).collect();
         let name = format!("guest-{}", kernel.name);
-        self.layer(&name, &inputs.map(String::as_str), || {
-            let inner = guests::initramfs(&self.loader, agent, &kernel.modules)?;
+        self.layer(&name, &inputs, || {
+            let mut inner = guests::initramfs(&self.loader, agent, &kernel.modules)?;
+            guests::add_modules(&mut inner, modules)?;
             let mut outer = Archive::new();
             let dir = format!("guest/kernel-{}", kernel.name);
             outer
@@ -295,6 +310,30 @@ fn unique(names: &[String]) -> Vec<&String> {
     names.sort();
     names.dedup();
     names
+}
+
+/// Our kernel modules for the guest kernel `release`, in the order of their
+/// names: what `make guest` left beside this program, or in `CORUN_GUEST`. None
+/// when it was not called: most cases need none.
+fn own_modules(release: &str) -> Result<Vec<PathBuf>, ImageError> {
+    let named = env::var_os("CORUN_GUEST").filter(|v| !v.is_empty());
+    let folder = match named {
+        Some(path) => PathBuf::from(path),
+        None => own_path()?.with_file_name("guest"),
+    };
+    let entries = fs::read_dir(folder.join(release)).into_iter().flatten();
+    let mut modules: Vec<_> = entries.flatten().map(|e| e.path()).collect();
+    modules.retain(|path| path.extension().is_some_and(|e| e == "ko"));
+    modules.sort();
+    Ok(modules)
+}
+
+fn own_path() -> Result<PathBuf, ImageError> {
+    // Tests are run from a folder below the programs'.
+    if let Some(path) = env::var_os("CORUN_BIN").filter(|v| !v.is_empty()) {
+        return Ok(path.into());
+    }
+    env::current_exe().map_err(|e| ImageError::Io("finding corun".into(), e))
 }
 
 /// Finds one of our own programs: named by `variable`, else this program

@@ -46,6 +46,16 @@ impl Loader {
         cmd
     }
 
+    /// A shell script that runs `program` as [`Self::command`] does.
+    pub(crate) fn script(&self, program: &Path) -> String {
+        format!(
+            "#!/bin/sh\nunset LD_LIBRARY_PATH LD_PRELOAD\nexec '{}' --library-path '{}' '{}' \"$@\"\n",
+            self.path().display(),
+            self.libraries().display(),
+            program.display()
+        )
+    }
+
     /// The shared libraries that `program` loads, without the loader.
     fn needed_by(&self, program: &Path) -> Result<Vec<PathBuf>, ImageError> {
         let loader = self.path();

@@ -6,7 +6,7 @@ use super::ImageError;
 use super::cpio::Archive;
 use super::files::{self, Loader};
 use crate::case::TOOLS;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Contents of a guest's `/etc`: enough for programs that look up a user or a
 /// host name.
@@ -46,6 +46,15 @@ pub(super) fn initramfs(
         "usr/bin/hackbench",
     )?;
     Ok(archive)
+}
+
+/// Adds our own kernel modules, as `/mod/NAME.ko`.
+pub(super) fn add_modules(archive: &mut Archive, modules: &[PathBuf]) -> Result<(), ImageError> {
+    for module in modules {
+        let name = module.file_name().unwrap_or_default().to_string_lossy();
+        archive.file(&format!("mod/{name}"), 0o644, files::read(module)?);
+    }
+    Ok(())
 }
 
 /// The large tools with their libraries, as an archive to append to a guest's

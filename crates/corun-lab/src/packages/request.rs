@@ -79,6 +79,22 @@ impl Request {
         }
     }
 
+    /// What modules for the kernel `release` (`uname -r`) are built against.
+    pub fn kernel_headers(release: &str) -> Self {
+        // One package of sources serves all flavours of a kernel.
+        let common = release.strip_suffix("-cloud-amd64").unwrap_or(release);
+        Self {
+            name: format!("headers {release}"),
+            with_dependencies: Vec::new(),
+            alone: vec![
+                format!("linux-headers-{release}"),
+                format!("linux-headers-{common}-common"),
+                format!("linux-kbuild-{common}"),
+            ],
+            kernel: None,
+        }
+    }
+
     /// Names this request's manifest file; changes with its content.
     pub(super) fn key(&self) -> String {
         // Serializing plain strings cannot fail.
@@ -151,6 +167,19 @@ mod tests {
         let exact = newest_kernel(PACKAGES, "7.2.9");
         assert_eq!(exact.as_deref(), Some("7.2.9+deb13-cloud-amd64"));
         assert_eq!(newest_kernel(PACKAGES, "7.3"), None);
+    }
+
+    #[test]
+    fn headers_are_those_of_the_exact_release() {
+        let request = Request::kernel_headers("7.3.4+deb13-cloud-amd64");
+        assert_eq!(
+            request.alone,
+            [
+                "linux-headers-7.3.4+deb13-cloud-amd64",
+                "linux-headers-7.3.4+deb13-common",
+                "linux-kbuild-7.3.4+deb13"
+            ]
+        );
     }
 
     #[test]
