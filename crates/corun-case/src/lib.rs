@@ -45,6 +45,8 @@ pub const WORKLOADS: &[&str] = &[
     "ipi-storm",
     "lock",
     "pingpong",
+    "shell",
+    "stale",
     "stress-ng",
     "sysbench",
     "tlb",
@@ -193,6 +195,21 @@ pub struct Guest {
     /// KVM's paravirtual features that the guest is offered.
     #[serde(default)]
     pub pv: PvFeatures,
+    /// Offers Hyper-V's flush hypercalls beside KVM's interface: what `corun guest
+    /// options` prints.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub hyperv: bool,
+    /// A kernel module of ours to load once the guest is up: `corun_guest`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub module: Option<String>,
+    /// The module's parameters, as for insmod.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub module_params: String,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde's signature.
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 /// KVM's paravirtual features; each is named on or off on QEMU's command line,

@@ -4,6 +4,7 @@
 
 pub mod boot;
 pub mod driver;
+pub mod guest_options;
 pub mod headers;
 pub mod image;
 pub mod packages;

@@ -60,6 +60,22 @@ pub(crate) enum Error {
         /// The end of its output.
         tail: String,
     },
+    /// A kernel module was refused.
+    #[error("module {name} is refused: {why}\n{said}")]
+    Module {
+        /// The module.
+        name: String,
+        /// The system's reason.
+        why: String,
+        /// What the module said in the kernel's log.
+        said: String,
+    },
+    /// A thread used a translation that the kernel had taken back.
+    #[error("stale translation: a thread {what}")]
+    Stale {
+        /// What it did.
+        what: String,
+    },
     /// A worker thread stopped by itself before the end of the run.
     #[error("a worker thread ended before it was told to")]
     EndedEarly,

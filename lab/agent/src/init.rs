@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The agent as process 1 of a guest.
 
+use crate::module;
 use crate::port;
 use crate::serve::{AtEnd, Output, serve};
 use anyhow::Context as _;
@@ -114,19 +115,10 @@ fn load_modules(folder: &Path) {
 }
 
 fn load_module(path: &Path) -> std::io::Result<()> {
-    let file = File::open(path)?;
-    // SAFETY: the arguments are a valid descriptor, a C string and no flags.
-    let failed =
-        unsafe { libc::syscall(libc::SYS_finit_module, file.as_raw_fd(), c"".as_ptr(), 0) };
-    if failed == 0 {
-        return Ok(());
-    }
-    let error = std::io::Error::last_os_error();
-    // Built in or loaded already: what we wanted.
-    if error.raw_os_error() == Some(libc::EEXIST) {
-        Ok(())
-    } else {
-        Err(error)
+    match module::insert(&File::open(path)?, "") {
+        // Built in or loaded already: what we wanted.
+        Err(e) if e.raw_os_error() == Some(libc::EEXIST) => Ok(()),
+        other => other,
     }
 }
 

@@ -11,6 +11,7 @@ mod external;
 mod futex;
 mod init;
 mod kvm;
+mod module;
 mod params;
 mod port;
 mod procfs;

@@ -35,6 +35,11 @@ pub(crate) enum Kind {
         /// All words.
         of: &'static [&'static str],
     },
+    /// Any text.
+    Text {
+        /// Used when the parameter is not given.
+        default: &'static str,
+    },
     /// A word of lower-case letters, digits and dashes.
     Word {
         /// Used when the parameter is not given.
@@ -51,6 +56,7 @@ impl fmt::Display for Param {
             Kind::Choice { default, of } => {
                 write!(f, "{} ({}, default {default})", self.name, of.join("|"))
             }
+            Kind::Text { default } => write!(f, "{} (text, default {default:?})", self.name),
             Kind::Word { default } => write!(f, "{} (a word, default {default})", self.name),
         }
     }
@@ -121,9 +127,10 @@ impl Kind {
     fn check(&self, name: &str, given: Option<&ParamValue>) -> Result<ParamValue, String> {
         match (self, given) {
             (Self::Int { default, .. }, None) => Ok(ParamValue::Int(*default)),
-            (Self::Choice { default, .. } | Self::Word { default }, None) => {
-                Ok(ParamValue::Text((*default).to_owned()))
-            }
+            (
+                Self::Choice { default, .. } | Self::Word { default } | Self::Text { default },
+                None,
+            ) => Ok(ParamValue::Text((*default).to_owned())),
             (Self::Int { min, max, .. }, Some(ParamValue::Int(value)))
                 if (min..=max).contains(&value) =>
             {
@@ -132,6 +139,9 @@ impl Kind {
             (Self::Choice { of, .. }, Some(ParamValue::Text(value)))
                 if of.contains(&value.as_str()) =>
             {
+                Ok(ParamValue::Text(value.clone()))
+            }
+            (Self::Text { .. }, Some(ParamValue::Text(value))) => {
                 Ok(ParamValue::Text(value.clone()))
             }
             (Self::Word { .. }, Some(ParamValue::Text(value))) if is_word(value) => {

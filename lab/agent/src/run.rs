@@ -3,12 +3,14 @@
 
 use crate::control::Control;
 use crate::error::Error;
+use crate::module;
 use crate::procfs::Counters;
 use crate::session::Window;
 use crate::sync::nanos;
 use crate::workload::{self, Workload};
 use corun_lab_proto::LatencySummary;
 use corun_lab_proto::agent::{RunResult, WorkloadSpec};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -36,13 +38,18 @@ pub(crate) fn execute(
 
     started();
     let before = Counters::read();
+    let module_before = module::Stats::read();
     session.open_window();
     let deadline = plan.measure.map(|length| Instant::now() + length);
     session.run_until(deadline, control)?;
     let window = session.close_window();
     let after = Counters::read();
+    let module = module::Stats::read().since(&module_before);
 
-    result(workload, session.threads(), &window, &before, &after)
+    let mut result = result(workload, session.threads(), &window, &before, &after)?;
+    result.latency.extend(module.latency()?);
+    result.module_counts = module.counts;
+    Ok(result)
 }
 
 fn result(
@@ -71,5 +78,6 @@ fn result(
         )?],
         steal_ns: after.steal_ns_since(before),
         interrupts: after.interrupts_since(before),
+        module_counts: BTreeMap::new(),
     })
 }

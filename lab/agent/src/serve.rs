@@ -5,7 +5,7 @@ use crate::control::Control;
 use crate::error::Error;
 use crate::run::{self, Plan};
 use crate::sync::lock;
-use crate::{affinity, external, kvm, workload};
+use crate::{affinity, external, kvm, module, workload};
 use corun_lab_proto::agent::{Command, Event, RunResult};
 use corun_lab_proto::{PROTOCOL_VERSION, from_line, to_line};
 use std::io::{self, BufRead, Write};
@@ -182,6 +182,10 @@ impl Server {
                 _ => self.failed(id, format!("cannot stop run {id}: it is not running")),
             },
             Command::TimeExits { id, count } => self.time_exits(id, count),
+            Command::LoadModule { id, name, params } => match module::load(&name, &params) {
+                Ok(()) => self.output.send(&Event::ModuleLoaded { id }),
+                Err(error) => self.failed(id, error.to_string()),
+            },
             Command::PowerOff => Ok(()),
         }
     }

@@ -60,6 +60,16 @@ pub enum Command {
         /// How many exits to time.
         count: u64,
     },
+    /// Load one of our kernel modules.
+    LoadModule {
+        /// Chosen by the driver.
+        id: u64,
+        /// Its file is `/mod/corun/NAME.ko`.
+        name: String,
+        /// Parameters, as for insmod.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        params: String,
+    },
     /// Power the guest off.
     PowerOff,
 }
@@ -103,6 +113,11 @@ pub enum Event {
         /// Fastest batch of 64, per exit: the cost without interference.
         min_ns: f64,
     },
+    /// Answer to [`Command::LoadModule`]: it is in.
+    ModuleLoaded {
+        /// The request.
+        id: u64,
+    },
     /// Run `id` failed: a workload's failure, never retried.
     Failed {
         /// The run or request.
@@ -135,4 +150,8 @@ pub struct RunResult {
     /// Growth of each line of the guest's /proc/interrupts, summed over vCPUs,
     /// by its label (`LOC`, `RES`, `CAL`, `TLB`, ...); unchanged lines are left out.
     pub interrupts: BTreeMap<String, u64>,
+    /// Growth of the counters of the guest module `corun_guest`, by name, where it
+    /// is loaded. Its histograms are in `latency`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub module_counts: BTreeMap<String, u64>,
 }

@@ -20,4 +20,4 @@ pub const AGENT_PORT: &str = "corun.agent";
 /// Name of the virtio-serial port between L0's runner and L1's driver.
 pub const CONTROL_PORT: &str = "corun.control";
 /// Version of both channels; either side refuses to talk to another one.
-pub const PROTOCOL_VERSION: u32 = 1;
+pub const PROTOCOL_VERSION: u32 = 2;

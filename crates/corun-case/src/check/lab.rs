@@ -66,6 +66,18 @@ fn check_guests(case: &Case) -> Result<(), Problem> {
             g.memory_mib,
             MIN_GUEST_MIB_WITH_TOOLS
         );
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let module = g.module.as_deref().unwrap_or("x");
+        ensure!(
+            !module.is_empty() && module.chars().all(is_plain),
+            ["guest", i, "module"],
+            "`{module}`: expected a module's name, such as \"corun_guest\""
+        );
+        ensure!(
+            g.module.is_some() || g.module_params.is_empty(),
+            ["guest", i, "module_params"],
+            "parameters of which module? expected module = \"...\" beside them"
+        );
         ensure!(
             is_kernel(&g.kernel),
             ["guest", i, "kernel"],

@@ -23,6 +23,14 @@ pub(super) fn check(case: &Case, target: Target<'_>) -> Result<(), Problem> {
         check_foreign_settings(i, s)?;
         check_settings(i, s, case.host.pcpus)?;
     }
+    for (i, g) in case.guests.iter().enumerate() {
+        ensure!(
+            g.module.is_none(),
+            ["guest", i, "module"],
+            "the simulator loads no modules: expected tlb = \"shoot4u\" in [sim.guest.{}]",
+            g.name
+        );
+    }
     for (name, kernel) in &case.sim.guest {
         let names = || case.guests.iter().map(|g| g.name.as_str());
         let Some(guest) = case.guest(name) else {

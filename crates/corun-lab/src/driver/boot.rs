@@ -6,11 +6,14 @@ use super::qemu::{self, Vmm};
 use super::session::Session;
 use crate::case::{Case, Guest, PvFeatures};
 use corun_lab_proto::PROTOCOL_VERSION;
-use corun_lab_proto::agent::Event;
+use corun_lab_proto::agent::{Command, Event};
 use corun_lab_proto::control::Report;
 use std::collections::BTreeMap;
 use std::fs;
 use std::time::{Duration, Instant};
+
+/// How long a guest may take to load its module.
+const MODULE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Introduces the driver to the runner.
 pub(super) fn hello(session: &mut Session) -> Result<()> {
@@ -42,6 +45,7 @@ pub(super) fn start_guests(session: &mut Session, case: &Case) -> Result<Vmm> {
         session.vmms.insert(guest.name.clone(), vmm);
     }
     await_agents(session, case, begin)?;
+    load_modules(session, case)?;
     Ok(key_holder)
 }
 
@@ -58,6 +62,29 @@ fn await_agents(session: &mut Session, case: &Case, begin: Instant) -> Result<()
         };
         let report = check_ready(guest, event, at - begin)?;
         session.report(&report)?;
+    }
+    Ok(())
+}
+
+/// Loads the module of each guest that has one, one after the other: each patches
+/// that guest's kernel text.
+fn load_modules(session: &mut Session, case: &Case) -> Result<()> {
+    for guest in &case.guests {
+        let Some(name) = guest.module.clone() else {
+            continue;
+        };
+        let id = session.agents.new_id();
+        let params = guest.module_params.clone();
+        session.send(&guest.name, &Command::LoadModule { id, name, params })?;
+        let deadline = Instant::now() + MODULE_TIMEOUT;
+        match session.next_event(deadline, &guest.name, "loading its module")? {
+            (from, _, Event::ModuleLoaded { id: got }) if from == guest.name && got == id => {}
+            (from, _, event) => {
+                return Err(DriverError::Own(format!(
+                    "guest {from}: expected its module to be loaded, got {event:?}"
+                )));
+            }
+        }
     }
     Ok(())
 }

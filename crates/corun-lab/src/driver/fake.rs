@@ -124,6 +124,7 @@ pub(super) fn finished(id: u64, rate: f64) -> Event {
             latency: Vec::new(),
             steal_ns: 0,
             interrupts: BTreeMap::new(),
+            module_counts: BTreeMap::new(),
         },
     }
 }

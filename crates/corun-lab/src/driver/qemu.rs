@@ -4,6 +4,7 @@
 use super::error::{Context, DriverError, Result};
 use super::{cgroup, procfs};
 use crate::case::{Guest, PvFeatures};
+use crate::guest_options;
 use corun_lab_proto::AGENT_PORT;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -198,7 +199,12 @@ fn guest_args(guest: &Guest, initrd: &Path, places: &Places) -> Vec<String> {
     // other one in a microvm, and ticks 250 times a second on every vCPU: no
     // NOHZ, no high-resolution timers, and a load that real guests do not have.
     let cpu = "qemu64,kvm=on,+x2apic,+arat,+tsc-deadline";
-    option("-cpu", format!("{cpu},{}", pv_flags(guest.pv)));
+    let hyperv = if guest.hyperv {
+        format!(",{}", guest_options::HYPERV)
+    } else {
+        String::new()
+    };
+    option("-cpu", format!("{cpu},{}{hyperv}", pv_flags(guest.pv)));
     option("-smp", guest.vcpus.to_string());
     option("-kernel", kernel.join("vmlinux").display().to_string());
     option("-initrd", initrd.display().to_string());
@@ -275,6 +281,9 @@ mod tests {
                 eoi: false,
                 ..PvFeatures::default()
             },
+            hyperv: true,
+            module: None,
+            module_params: String::new(),
         }
     }
 
@@ -296,6 +305,7 @@ mod tests {
             "-kernel /guest/kernel-7.3/vmlinux ",
             "-initrd /x/initrd ",
             "guest=a,debug-threads=on",
+            ",hv-tlbflush=on,",
             "path=/run/guest/a.sock,",
             "name=corun.agent",
         ] {

@@ -48,11 +48,13 @@ pub(super) fn initramfs(
     Ok(archive)
 }
 
-/// Adds our own kernel modules, as `/mod/NAME.ko`.
+/// Adds our own kernel modules, as `/mod/corun/NAME.ko`: the agent loads all of
+/// `/mod`, but of these only those that a case asks for.
 pub(super) fn add_modules(archive: &mut Archive, modules: &[PathBuf]) -> Result<(), ImageError> {
+    archive.dir("mod/corun", 0o755);
     for module in modules {
         let name = module.file_name().unwrap_or_default().to_string_lossy();
-        archive.file(&format!("mod/{name}"), 0o644, files::read(module)?);
+        archive.file(&format!("mod/corun/{name}"), 0o644, files::read(module)?);
     }
     Ok(())
 }

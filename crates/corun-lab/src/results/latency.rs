@@ -79,6 +79,7 @@ mod tests {
             latency: vec![LatencySummary::from_histogram(what, &h).expect("encodes")],
             steal_ns: 0,
             interrupts: BTreeMap::new(),
+            module_counts: BTreeMap::new(),
         }
     }
 

@@ -37,6 +37,7 @@ fn run(rate: f64, latency_ns: u64) -> RunResult {
         latency: vec![LatencySummary::from_histogram("one call", &h).expect("encodes")],
         steal_ns: 0,
         interrupts: BTreeMap::new(),
+        module_counts: BTreeMap::new(),
     }
 }
 

@@ -7,6 +7,8 @@ mod hackbench;
 mod hostile;
 mod lock;
 mod pingpong;
+mod shell;
+mod stale;
 mod stress_ng;
 mod sysbench;
 mod tlb;
@@ -34,6 +36,8 @@ pub(crate) static ALL: &[&Workload] = &[
     &forkexec::WORKLOAD,
     &stress_ng::WORKLOAD,
     &sysbench::WORKLOAD,
+    &shell::WORKLOAD,
+    &stale::WORKLOAD,
     &hostile::ipi_storm::WORKLOAD,
     &hostile::halt_storm::WORKLOAD,
     &hostile::fake_spin::WORKLOAD,
