@@ -37,8 +37,8 @@ unit: setup
 determinism: setup
 	scripts/sim-determinism
 
-smoke: build
-	cargo test --release --locked -p corun --test lab -- --ignored --nocapture --test-threads=1
+smoke: guest
+	cargo test --release --locked -p corun --test lab --test guest -- --ignored --nocapture --test-threads=1
 
 clean:
 	cargo clean

@@ -45,6 +45,7 @@
 #include <asm/kvm_para.h>
 #include <linux/irqflags.h>
 #include <linux/mm.h>
+#include <linux/random.h>
 
 /* Hypercalls and their input, from the Hyper-V functional specification. */
 #define HV_FLUSH_SPACE		0x0002
@@ -248,3 +249,36 @@ bool s4u_flush_remote(const struct cpumask *cpus, const struct s4u_info *info)
 	local_irq_restore(flags);
 	return done;
 }
+
+#ifdef CORUN_TEST
+/*
+ * Sends @n flush requests full of garbage: unknown sets, absurd counts, addresses
+ * that are no memory. The host must survive, and so must other guests.
+ */
+void s4u_send_garbage(unsigned int n)
+{
+	static const u16 codes[] = {
+		HV_FLUSH_SPACE, HV_FLUSH_LIST, HV_FLUSH_SPACE_EX, HV_FLUSH_LIST_EX,
+	};
+	unsigned int refused = 0, i;
+
+	for (i = 0; i < n; i++) {
+		/* Not "fast": arguments in vector registers belong to the task. */
+		u64 control = get_random_u64() & ~0x1ffffULL;
+		unsigned long flags;
+		phys_addr_t input;
+
+		control |= codes[i % ARRAY_SIZE(codes)];
+		local_irq_save(flags);
+		get_random_bytes(this_cpu_ptr(&s4u_cpus)->input, PAGE_SIZE);
+		input = virt_to_phys(this_cpu_ptr(&s4u_cpus)->input);
+		/* Some with correct headers, so that their content is looked at. */
+		if (i % 3 == 0)
+			control &= 0x0000001f03ffffffULL;
+		if (hypercall(control, i % 7 ? input : get_random_u64()) & HV_STATUS_MASK)
+			refused++;
+		local_irq_restore(flags);
+	}
+	pr_info("%u of %u garbage requests were refused\n", refused, n);
+}
+#endif

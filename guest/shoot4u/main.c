@@ -101,6 +101,10 @@ module_param_named(max_list, s4u_max_list, uint, 0644);
 MODULE_PARM_DESC(max_list, "longest list of addresses to flush one by one (0 to 15, default 15)");
 
 #ifdef CORUN_TEST
+static unsigned int test_garbage;
+
+module_param(test_garbage, uint, 0444);
+MODULE_PARM_DESC(test_garbage, "garbage requests to send to the hypervisor at load");
 module_param_named(test_drop, s4u_test_drop, bool, 0644);
 MODULE_PARM_DESC(test_drop, "BREAKS the guest: remote CPUs are not flushed");
 module_param_named(test_symbol, s4u_test_symbol, charp, 0444);
@@ -125,6 +129,10 @@ static int __init corun_guest_init(void)
 	kernel_param_unlock(THIS_MODULE);
 	if (ret)
 		goto no_mode;
+#ifdef CORUN_TEST
+	if (wanted == S4U_SHOOT4U)
+		s4u_send_garbage(test_garbage);
+#endif
 	pr_info("loaded, mode %s\n", mode_names[wanted]);
 	return 0;
 

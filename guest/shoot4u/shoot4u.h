@@ -108,6 +108,7 @@ void s4u_record(enum s4u_path path, u64 ns);
 #ifdef CORUN_TEST
 extern bool s4u_test_drop;
 extern char *s4u_test_symbol;
+void s4u_send_garbage(unsigned int n);
 #endif
 
 #endif

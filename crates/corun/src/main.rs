@@ -2,6 +2,7 @@
 //! The `corun` command line: one module a command.
 
 mod doctor;
+mod guest;
 mod lab;
 mod run;
 mod sim;
@@ -26,6 +27,9 @@ struct Cli {
 enum Command {
     Run(run::Args),
     Doctor(doctor::Args),
+    /// Guests with corun's kernel module
+    #[command(subcommand)]
+    Guest(guest::Command),
     /// The lab: an emulated KVM host that boots anywhere in seconds
     #[command(subcommand)]
     Lab(lab::Command),
@@ -88,6 +92,7 @@ fn dispatch(command: Command) -> Result<ExitCode> {
         Command::LabDriver { .. } => unreachable!("handled above"),
         Command::Run(args) => run::run(&args, &stop).map(|()| ExitCode::SUCCESS),
         Command::Doctor(args) => doctor::run(&args),
+        Command::Guest(command) => guest::dispatch(&command),
         Command::Lab(command) => lab::dispatch(&command, &stop),
         Command::Sim(command) => sim::dispatch(&command, &stop),
         Command::PolicyCheck { random } => {

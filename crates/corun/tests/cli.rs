@@ -109,3 +109,21 @@ fn help_teaches() {
         assert!(flat.contains(words), "{args:?}: {help}");
     }
 }
+
+#[test]
+fn guest_options_are_exactly_these() {
+    for (vmm, golden) in [
+        ("qemu", include_str!("guest_options.txt")),
+        ("libvirt", include_str!("guest_options.xml")),
+    ] {
+        let output = corun(&["guest", "options", "--vmm", vmm]);
+        assert!(output.status.success(), "{}", stderr(&output));
+        assert_eq!(String::from_utf8_lossy(&output.stdout), golden);
+        let output = corun(&["guest", "options", "--vmm", vmm, "--json"]);
+        let object: serde_json::Value =
+            serde_json::from_slice(&output.stdout).expect("one JSON object");
+        assert_eq!(object["vmm"], vmm);
+        let options = object["options"].as_str().expect("a text");
+        assert!(golden.ends_with(&format!("{options}\n")), "{options}");
+    }
+}
