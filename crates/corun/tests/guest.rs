@@ -36,14 +36,15 @@ fn result(case: &str) -> Value {
 /// A case of one phase, in which each guest of `guests` - name, TOML lines, and
 /// its workload - is measured for `seconds`.
 fn case(seconds: f64, guests: &[(&str, &str, &str)]) -> String {
-    let mut text = format!(
+    let head = format!(
         "[case]\nname = \"guest\"\nrepeats = 1\nwarmup_s = 0\nmeasure_s = {seconds:?}\n\
          time_scale = 1\n[gate]\nenabled = false\n\
          [[scheduler]]\nlabel = \"eevdf\"\nkind = \"kernel\"\n"
     );
-    for (name, lines, _) in guests {
-        text += &format!("[[guest]]\nname = \"{name}\"\n{lines}\n");
-    }
+    let tables = guests
+        .iter()
+        .map(|(name, lines, _)| format!("[[guest]]\nname = \"{name}\"\n{lines}\n"));
+    let text = head + &tables.collect::<String>();
     let names: Vec<_> = guests
         .iter()
         .map(|(name, ..)| format!("{name:?}"))

@@ -106,6 +106,7 @@ pub(super) fn worker(rate: f64) -> impl FnMut(Command) -> Vec<Event> + Send {
             mean_ns: 2000.0,
             min_ns: 1000.0,
         }],
+        Command::LoadModule { id, .. } => vec![Event::ModuleLoaded { id }],
         Command::PowerOff => Vec::new(),
     }
 }

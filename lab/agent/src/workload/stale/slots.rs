@@ -237,11 +237,16 @@ fn stale(what: String) -> Error {
     Error::Stale { what }
 }
 
+#[allow(
+    clippy::cast_ptr_alignment,
+    reason = "every place is a multiple of 8 bytes into a page"
+)]
 fn load(at: *const u8) -> u64 {
     // SAFETY: an aligned place in a mapping that is always readable.
     unsafe { at.cast::<u64>().read_volatile() }
 }
 
+#[allow(clippy::cast_ptr_alignment, reason = "as above")]
 fn store(at: *mut u8, value: u64) {
     // SAFETY: an aligned place in a mapping of our own; where it is protected, the
     // handler waits.
