@@ -8,15 +8,15 @@
 #include <asm/processor.h>
 #include <linux/cc_platform.h>
 
-#define LEAF_FIRST	0x40000000U
-#define LEAF_LAST	0x40010000U
-#define LEAF_STEP	0x100U
+#define LEAF_FIRST 0x40000000U
+#define LEAF_LAST 0x40010000U
+#define LEAF_STEP 0x100U
 
 /* Leaf +3 EAX, leaf +4 EAX of the Hyper-V interface. */
-#define HV_HAS_HYPERCALLS	BIT(5)
-#define HV_HAS_VP_INDEX		BIT(6)
-#define HV_WANTS_FLUSH_CALLS	BIT(2)
-#define HV_HAS_SPARSE_SETS	BIT(11)
+#define HV_HAS_HYPERCALLS BIT(5)
+#define HV_HAS_VP_INDEX BIT(6)
+#define HV_WANTS_FLUSH_CALLS BIT(2)
+#define HV_HAS_SPARSE_SETS BIT(11)
 
 #define NEXT "; start the VM with the options that `corun guest options` prints"
 

@@ -7,10 +7,10 @@
 #include <linux/gfp.h>
 #include <linux/version.h>
 
-#define HV_MSR_GUEST_OS_ID	0x40000000
-#define HV_MSR_VP_INDEX		0x40000002
+#define HV_MSR_GUEST_OS_ID 0x40000000
+#define HV_MSR_VP_INDEX 0x40000002
 /* Bits 63-48 of the identity: an open-source system, Linux. */
-#define HV_LINUX		0x8100
+#define HV_LINUX 0x8100
 
 DEFINE_PER_CPU(struct s4u_cpu, s4u_cpus) = { .vp = S4U_NO_VP };
 
@@ -33,12 +33,25 @@ static int cpu_online_here(unsigned int cpu)
 		WRITE_ONCE(me->input, page);
 	}
 	if (rdmsr_safe(HV_MSR_VP_INDEX, &low, &high)) {
-		pr_err("CPU %u: the hypervisor does not tell its number (MSR 0x%x)\n", cpu,
-		       HV_MSR_VP_INDEX);
+		pr_err("CPU %u: the hypervisor does not tell its number (MSR 0x%x)\n",
+		       cpu, HV_MSR_VP_INDEX);
 		return -EIO;
 	}
 	WRITE_ONCE(me->vp, low);
 	return 0;
+}
+
+static void free_inputs(void)
+{
+	unsigned int cpu;
+
+	for_each_possible_cpu(cpu) {
+		struct s4u_cpu *it = per_cpu_ptr(&s4u_cpus, cpu);
+
+		free_page((unsigned long)it->input);
+		it->input = NULL;
+		it->vp = S4U_NO_VP;
+	}
 }
 
 /* Prepares all CPUs, present and future. */
@@ -47,8 +60,10 @@ int s4u_cpus_start(void)
 	int ret = cpuhp_setup_state(CPUHP_AP_ONLINE_DYN, "corun/shoot4u:online",
 				    cpu_online_here, NULL);
 
-	if (ret < 0)
+	if (ret < 0) {
+		free_inputs();
 		return ret;
+	}
 	state = ret;
 	return 0;
 }
@@ -56,16 +71,8 @@ int s4u_cpus_start(void)
 /* Nobody flushes any more when this is called. */
 void s4u_cpus_stop(void)
 {
-	unsigned int cpu;
-
 	cpuhp_remove_state(state);
-	for_each_possible_cpu(cpu) {
-		struct s4u_cpu *it = per_cpu_ptr(&s4u_cpus, cpu);
-
-		free_page((unsigned long)it->input);
-		it->input = NULL;
-		it->vp = S4U_NO_VP;
-	}
+	free_inputs();
 }
 
 /*

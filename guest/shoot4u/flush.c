@@ -48,18 +48,18 @@
 #include <linux/random.h>
 
 /* Hypercalls and their input, from the Hyper-V functional specification. */
-#define HV_FLUSH_SPACE		0x0002
-#define HV_FLUSH_LIST		0x0003
-#define HV_FLUSH_SPACE_EX	0x0013
-#define HV_FLUSH_LIST_EX	0x0014
-#define HV_ALL_SPACES		BIT(1)
-#define HV_VARHEAD_SHIFT	17
-#define HV_REPS_SHIFT		32
-#define HV_STATUS_MASK		0xffff
-#define HV_SPARSE_4K		0
+#define HV_FLUSH_SPACE 0x0002
+#define HV_FLUSH_LIST 0x0003
+#define HV_FLUSH_SPACE_EX 0x0013
+#define HV_FLUSH_LIST_EX 0x0014
+#define HV_ALL_SPACES BIT(1)
+#define HV_VARHEAD_SHIFT 17
+#define HV_REPS_SHIFT 32
+#define HV_STATUS_MASK 0xffff
+#define HV_SPARSE_4K 0
 /* An entry of a list names up to this many pages. */
-#define HV_ENTRY_PAGES		4096
-#define HV_MAX_LIST		15
+#define HV_ENTRY_PAGES 4096
+#define HV_MAX_LIST 15
 
 /* Set bits of 64 vCPUs. */
 struct hv_flush {
@@ -89,7 +89,7 @@ DECLARE_PER_CPU_SHARED_ALIGNED(struct s4u_tlb_shared, cpu_tlbstate_shared);
 
 /* What a request flushes. */
 struct extent {
-	unsigned int entries;	/* of the list; 0: everything */
+	unsigned int entries; /* of the list; 0: everything */
 	enum s4u_count kind;
 };
 
@@ -106,7 +106,8 @@ static struct extent extent_of(const struct s4u_info *info)
 		return (struct extent){ 0, S4U_C_FULL_RANGE };
 	if (info->stride_shift != PAGE_SHIFT)
 		return (struct extent){ 0, S4U_C_FULL_HUGE };
-	pages = (PAGE_ALIGN(info->end) - (info->start & PAGE_MASK)) >> PAGE_SHIFT;
+	pages = (PAGE_ALIGN(info->end) - (info->start & PAGE_MASK)) >>
+		PAGE_SHIFT;
 	if (pages > (unsigned long)HV_MAX_LIST * HV_ENTRY_PAGES)
 		return (struct extent){ 0, S4U_C_FULL_RANGE };
 	entries = DIV_ROUND_UP(pages, HV_ENTRY_PAGES);
@@ -122,7 +123,8 @@ static void fill_list(u64 *list, const struct s4u_info *info)
 	unsigned long end = PAGE_ALIGN(info->end);
 
 	while (at < end) {
-		unsigned long pages = min((end - at) >> PAGE_SHIFT, (unsigned long)HV_ENTRY_PAGES);
+		unsigned long pages = min((end - at) >> PAGE_SHIFT,
+					  (unsigned long)HV_ENTRY_PAGES);
 
 		*list++ = at | (pages - 1);
 		at += pages << PAGE_SHIFT;
@@ -142,12 +144,14 @@ static bool gather(struct s4u_cpu *me, const struct cpumask *cpus,
 
 		if (cpu == self || !cpu_online(cpu))
 			continue;
-		if (!info->freed_tables && READ_ONCE(per_cpu(cpu_tlbstate_shared, cpu).is_lazy)) {
+		if (!info->freed_tables &&
+		    READ_ONCE(per_cpu(cpu_tlbstate_shared, cpu).is_lazy)) {
 			lazy++;
 			continue;
 		}
 		vp = READ_ONCE(per_cpu(s4u_cpus, cpu).vp);
-		if (vp >= 64 * ARRAY_SIZE(me->banks) || (vp >= 64 && !s4u_has_ex())) {
+		if (vp >= 64 * ARRAY_SIZE(me->banks) ||
+		    (vp >= 64 && !s4u_has_ex())) {
 			complete = false;
 			break;
 		}
@@ -177,7 +181,8 @@ static u64 hypercall(u64 control, phys_addr_t input)
 	return status;
 }
 
-static u64 call_small(struct s4u_cpu *me, const struct s4u_info *info, unsigned int entries)
+static u64 call_small(struct s4u_cpu *me, const struct s4u_info *info,
+		      unsigned int entries)
 {
 	struct hv_flush *flush = me->input;
 
@@ -187,11 +192,12 @@ static u64 call_small(struct s4u_cpu *me, const struct s4u_info *info, unsigned 
 	if (!entries)
 		return hypercall(HV_FLUSH_SPACE, virt_to_phys(flush));
 	fill_list(flush->list, info);
-	return hypercall(HV_FLUSH_LIST | (u64)entries << HV_REPS_SHIFT, virt_to_phys(flush));
+	return hypercall(HV_FLUSH_LIST | (u64)entries << HV_REPS_SHIFT,
+			 virt_to_phys(flush));
 }
 
-static u64 call_ex(struct s4u_cpu *me, u64 valid_banks, const struct s4u_info *info,
-		   unsigned int entries)
+static u64 call_ex(struct s4u_cpu *me, u64 valid_banks,
+		   const struct s4u_info *info, unsigned int entries)
 {
 	struct hv_flush_ex *flush = me->input;
 	u64 control, banks = 0, rest = valid_banks;
@@ -204,13 +210,15 @@ static u64 call_ex(struct s4u_cpu *me, u64 valid_banks, const struct s4u_info *i
 		flush->rest[banks++] = me->banks[__ffs64(rest)];
 	control = banks << HV_VARHEAD_SHIFT;
 	if (!entries)
-		return hypercall(HV_FLUSH_SPACE_EX | control, virt_to_phys(flush));
+		return hypercall(HV_FLUSH_SPACE_EX | control,
+				 virt_to_phys(flush));
 	fill_list(&flush->rest[banks], info);
 	control |= (u64)entries << HV_REPS_SHIFT;
 	return hypercall(HV_FLUSH_LIST_EX | control, virt_to_phys(flush));
 }
 
-static bool flush_targets(struct s4u_cpu *me, u64 valid_banks, const struct s4u_info *info)
+static bool flush_targets(struct s4u_cpu *me, u64 valid_banks,
+			  const struct s4u_info *info)
 {
 	struct extent extent = extent_of(info);
 	u64 status;
@@ -258,7 +266,10 @@ bool s4u_flush_remote(const struct cpumask *cpus, const struct s4u_info *info)
 void s4u_send_garbage(unsigned int n)
 {
 	static const u16 codes[] = {
-		HV_FLUSH_SPACE, HV_FLUSH_LIST, HV_FLUSH_SPACE_EX, HV_FLUSH_LIST_EX,
+		HV_FLUSH_SPACE,
+		HV_FLUSH_LIST,
+		HV_FLUSH_SPACE_EX,
+		HV_FLUSH_LIST_EX,
 	};
 	unsigned int refused = 0, i;
 
@@ -275,7 +286,8 @@ void s4u_send_garbage(unsigned int n)
 		/* Some with correct headers, so that their content is looked at. */
 		if (i % 3 == 0)
 			control &= 0x0000001f03ffffffULL;
-		if (hypercall(control, i % 7 ? input : get_random_u64()) & HV_STATUS_MASK)
+		if (hypercall(control, i % 7 ? input : get_random_u64()) &
+		    HV_STATUS_MASK)
 			refused++;
 		local_irq_restore(flags);
 	}

@@ -16,7 +16,8 @@
 #include <linux/preempt.h>
 #include <linux/timekeeping.h>
 
-typedef void (*flush_fn)(const struct cpumask *cpus, const struct s4u_info *info);
+typedef void (*flush_fn)(const struct cpumask *cpus,
+			 const struct s4u_info *info);
 
 enum s4u_mode s4u_mode = S4U_KERNEL;
 
@@ -36,6 +37,18 @@ static bool remote_done(const struct cpumask *cpus, const struct s4u_info *info)
 #define remote_done s4u_flush_remote
 #endif
 
+/*
+ * redirect() tells our calls of the original from the kernel's by the address that
+ * they return to, so it must be an address in this module. What follows the call
+ * keeps the compiler from turning it into a jump.
+ */
+static noinline void call_original(const struct cpumask *cpus,
+				   const struct s4u_info *info)
+{
+	original(cpus, info);
+	barrier();
+}
+
 /* Returns false when nothing was flushed at all. */
 static bool shoot(const struct cpumask *cpus, const struct s4u_info *info)
 {
@@ -46,13 +59,16 @@ static bool shoot(const struct cpumask *cpus, const struct s4u_info *info)
 	done = READ_ONCE(s4u_mode) == S4U_SHOOT4U && remote_done(cpus, info);
 	if (done) {
 		self = smp_processor_id();
-		original(cpumask_test_cpu(self, cpus) ? cpumask_of(self) : cpu_none_mask, info);
+		call_original(cpumask_test_cpu(self, cpus) ? cpumask_of(self)
+							   : cpu_none_mask,
+			      info);
 	}
 	preempt_enable();
 	return done;
 }
 
-static void flush_tlb_multi_hooked(const struct cpumask *cpus, const struct s4u_info *info)
+static void flush_tlb_multi_hooked(const struct cpumask *cpus,
+				   const struct s4u_info *info)
 {
 	enum s4u_mode mode = READ_ONCE(s4u_mode);
 	enum s4u_path path = S4U_P_SHOOT4U;
@@ -60,19 +76,19 @@ static void flush_tlb_multi_hooked(const struct cpumask *cpus, const struct s4u_
 
 	s4u_add(S4U_C_REQUESTS, 1);
 	if (mode == S4U_COUNT) {
-		original(cpus, info);
+		call_original(cpus, info);
 		return;
 	}
 	begin = ktime_get_mono_fast_ns();
 	if (mode != S4U_SHOOT4U || !shoot(cpus, info)) {
 		path = S4U_P_KERNEL;
-		original(cpus, info);
+		call_original(cpus, info);
 	}
 	s4u_record(path, ktime_get_mono_fast_ns() - begin);
 }
 
-static void notrace redirect(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
-			     struct ftrace_regs *fregs)
+static void notrace redirect(unsigned long ip, unsigned long parent_ip,
+			     struct ftrace_ops *ops, struct ftrace_regs *fregs)
 {
 	int bit = ftrace_test_recursion_trylock(ip, parent_ip);
 
@@ -80,7 +96,8 @@ static void notrace redirect(unsigned long ip, unsigned long parent_ip, struct f
 		return;
 	/* Our own call of the original must reach it. */
 	if (!within_module(parent_ip, THIS_MODULE))
-		ftrace_regs_set_instruction_pointer(fregs, (unsigned long)flush_tlb_multi_hooked);
+		ftrace_regs_set_instruction_pointer(
+			fregs, (unsigned long)flush_tlb_multi_hooked);
 	ftrace_test_recursion_unlock(bit);
 }
 
@@ -88,7 +105,7 @@ static struct ftrace_ops ops = {
 	.func = redirect,
 	.flags = FTRACE_OPS_FL_IPMODIFY | FTRACE_OPS_FL_PERMANENT
 #ifndef CONFIG_HAVE_DYNAMIC_FTRACE_WITH_ARGS
-		| FTRACE_OPS_FL_SAVE_REGS
+		 | FTRACE_OPS_FL_SAVE_REGS
 #endif
 	,
 };
@@ -99,7 +116,8 @@ static bool is_expected(const char *name)
 	if (s4u_test_symbol)
 		return !strcmp(name, s4u_test_symbol);
 #endif
-	return !strcmp(name, "native_flush_tlb_multi") || !strcmp(name, "kvm_flush_tlb_multi");
+	return !strcmp(name, "native_flush_tlb_multi") ||
+	       !strcmp(name, "kvm_flush_tlb_multi");
 }
 
 int s4u_hook(void)

@@ -85,7 +85,8 @@ static long tail_of(const struct btf_type *t)
 	}
 }
 
-static const struct btf_type *find_struct(const struct btf_text *btf, const char *name)
+static const struct btf_type *find_struct(const struct btf_text *btf,
+					  const char *name)
 {
 	const void *at = btf->types;
 
@@ -104,7 +105,8 @@ static const struct btf_type *find_struct(const struct btf_text *btf, const char
 }
 
 /* Offset in bytes, or -1. */
-static long member_offset(const struct btf_text *btf, const struct btf_type *t, const char *name)
+static long member_offset(const struct btf_text *btf, const struct btf_type *t,
+			  const char *name)
 {
 	const struct btf_member *m = (const void *)(t + 1);
 	u32 i, bits;
@@ -112,7 +114,9 @@ static long member_offset(const struct btf_text *btf, const struct btf_type *t, 
 	for (i = 0; i < BTF_INFO_VLEN(t->info); i++, m++) {
 		if (strcmp(name_at(btf, m->name_off), name))
 			continue;
-		bits = BTF_INFO_KFLAG(t->info) ? BTF_MEMBER_BIT_OFFSET(m->offset) : m->offset;
+		bits = BTF_INFO_KFLAG(t->info)
+			       ? BTF_MEMBER_BIT_OFFSET(m->offset)
+			       : m->offset;
 		return bits % 8 ? -1 : (long)(bits / 8);
 	}
 	return -1;
@@ -145,7 +149,8 @@ static int parse_header(struct btf_text *btf)
 		return -EINVAL;
 	types = (u64)h->hdr_len + h->type_off;
 	strings = (u64)h->hdr_len + h->str_off;
-	if (types + h->type_len > btf->size || strings + h->str_len > btf->size || !h->str_len)
+	if (types + h->type_len > btf->size ||
+	    strings + h->str_len > btf->size || !h->str_len)
 		return -EINVAL;
 	btf->types = btf->data + types;
 	btf->types_end = btf->types + h->type_len;
@@ -164,7 +169,8 @@ static int read_all(struct file *file, struct btf_text *btf)
 	if (!btf->data)
 		return -ENOMEM;
 	while ((size_t)at < btf->size) {
-		ssize_t n = kernel_read(file, btf->data + at, btf->size - at, &at);
+		ssize_t n =
+			kernel_read(file, btf->data + at, btf->size - at, &at);
 
 		if (n <= 0)
 			return n ? n : -EIO;

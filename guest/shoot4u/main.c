@@ -17,7 +17,7 @@
 #include <linux/rcupdate.h>
 #include <linux/string.h>
 
-static const char * const mode_names[] = {
+static const char *const mode_names[] = {
 	[S4U_KERNEL] = "kernel",
 	[S4U_SHOOT4U] = "shoot4u",
 	[S4U_COUNT] = "count",
@@ -75,11 +75,13 @@ static int switch_mode(enum s4u_mode next)
 
 static int mode_set(const char *text, const struct kernel_param *kp)
 {
-	int next = __sysfs_match_string(mode_names, ARRAY_SIZE(mode_names), text);
+	int next =
+		__sysfs_match_string(mode_names, ARRAY_SIZE(mode_names), text);
 	int ret;
 
 	if (next < 0) {
-		pr_err("no mode %s: there are shoot4u, kernel and count\n", text);
+		pr_err("no mode %s: there are shoot4u, kernel and count\n",
+		       text);
 		return -EINVAL;
 	}
 	ret = loaded ? switch_mode(next) : 0;
@@ -93,18 +95,22 @@ static int mode_get(char *text, const struct kernel_param *kp)
 	return sysfs_emit(text, "%s\n", mode_names[wanted]);
 }
 
-static const struct kernel_param_ops mode_ops = { .set = mode_set, .get = mode_get };
+static const struct kernel_param_ops mode_ops = { .set = mode_set,
+						  .get = mode_get };
 
 module_param_cb(mode, &mode_ops, NULL, 0644);
 MODULE_PARM_DESC(mode, "shoot4u (default), kernel or count");
 module_param_named(max_list, s4u_max_list, uint, 0644);
-MODULE_PARM_DESC(max_list, "longest list of addresses to flush one by one (0 to 15, default 15)");
+MODULE_PARM_DESC(
+	max_list,
+	"longest list of addresses to flush one by one (0 to 15, default 15)");
 
 #ifdef CORUN_TEST
 static unsigned int test_garbage;
 
 module_param(test_garbage, uint, 0444);
-MODULE_PARM_DESC(test_garbage, "garbage requests to send to the hypervisor at load");
+MODULE_PARM_DESC(test_garbage,
+		 "garbage requests to send to the hypervisor at load");
 module_param_named(test_drop, s4u_test_drop, bool, 0644);
 MODULE_PARM_DESC(test_drop, "BREAKS the guest: remote CPUs are not flushed");
 module_param_named(test_symbol, s4u_test_symbol, charp, 0444);
@@ -154,5 +160,6 @@ static void __exit corun_guest_exit(void)
 
 module_init(corun_guest_init);
 module_exit(corun_guest_exit);
-MODULE_DESCRIPTION("TLB shootdowns by the hypervisor instead of IPIs (Shoot4U on stock KVM)");
+MODULE_DESCRIPTION(
+	"TLB shootdowns by the hypervisor instead of IPIs (Shoot4U on stock KVM)");
 MODULE_LICENSE("GPL");

@@ -22,9 +22,9 @@
 
 /* What the module does with a shootdown. */
 enum s4u_mode {
-	S4U_KERNEL,	/* the kernel's own path, counted and timed */
-	S4U_SHOOT4U,	/* remote CPUs by hypercall, counted and timed */
-	S4U_COUNT,	/* the kernel's own path, counted alone */
+	S4U_KERNEL, /* the kernel's own path, counted and timed */
+	S4U_SHOOT4U, /* remote CPUs by hypercall, counted and timed */
+	S4U_COUNT, /* the kernel's own path, counted alone */
 };
 
 /*
@@ -32,13 +32,13 @@ enum s4u_mode {
  * layout.c refuses to load where the running kernel's is different.
  */
 struct s4u_info {
-	struct mm_struct *mm;	/* NULL: all address spaces */
+	struct mm_struct *mm; /* NULL: all address spaces */
 	unsigned long start;
-	unsigned long end;	/* S4U_ALL: the whole address space */
+	unsigned long end; /* S4U_ALL: the whole address space */
 	u64 new_tlb_gen;
 	unsigned int initiating_cpu;
-	u8 stride_shift;	/* log2 of the size of the pages in the range */
-	u8 freed_tables;	/* page tables go, not only pages */
+	u8 stride_shift; /* log2 of the size of the pages in the range */
+	u8 freed_tables; /* page tables go, not only pages */
 };
 
 #define S4U_ALL (~0UL)
@@ -50,27 +50,27 @@ struct s4u_tlb_shared {
 
 /* What the hypervisor must be told of a CPU, and with what. */
 struct s4u_cpu {
-	u32 vp;			/* the hypervisor's number for it, or S4U_NO_VP */
-	void *input;		/* one page, written with interrupts off */
-	u64 banks[64];		/* vCPUs to flush, 64 each; zero between calls */
+	u32 vp; /* the hypervisor's number for it, or S4U_NO_VP */
+	void *input; /* one page, written with interrupts off */
+	u64 banks[64]; /* vCPUs to flush, 64 each; zero between calls */
 };
 
 #define S4U_NO_VP (~0U)
 
 /* Counters, in the order in which debugfs shows them. */
 enum s4u_count {
-	S4U_C_REQUESTS,		/* shootdowns */
-	S4U_C_HYPERCALLS,	/* hypercalls issued */
-	S4U_C_TARGETS,		/* vCPUs named in them */
-	S4U_C_NO_TARGET,	/* requests that no other CPU needed */
-	S4U_C_SKIPPED_LAZY,	/* CPUs left out because they are lazy */
-	S4U_C_LIST,		/* requests for a list of addresses */
-	S4U_C_FULL_RANGE,	/* full: the kernel asked, or the range is long */
-	S4U_C_FULL_TABLES,	/* full: page tables are freed */
-	S4U_C_FULL_BATCH,	/* full: many address spaces */
-	S4U_C_FULL_HUGE,	/* full: pages larger than 4 KiB */
-	S4U_C_FALLBACK_CPU,	/* by IPI: a CPU has no number or memory yet */
-	S4U_C_FALLBACK_STATUS,	/* by IPI: the hypervisor refused */
+	S4U_C_REQUESTS, /* shootdowns */
+	S4U_C_HYPERCALLS, /* hypercalls issued */
+	S4U_C_TARGETS, /* vCPUs named in them */
+	S4U_C_NO_TARGET, /* requests that no other CPU needed */
+	S4U_C_SKIPPED_LAZY, /* CPUs left out because they are lazy */
+	S4U_C_LIST, /* requests for a list of addresses */
+	S4U_C_FULL_RANGE, /* full: the kernel asked, or the range is long */
+	S4U_C_FULL_TABLES, /* full: page tables are freed */
+	S4U_C_FULL_BATCH, /* full: many address spaces */
+	S4U_C_FULL_HUGE, /* full: pages larger than 4 KiB */
+	S4U_C_FALLBACK_CPU, /* by IPI: a CPU has no number or memory yet */
+	S4U_C_FALLBACK_STATUS, /* by IPI: the hypervisor refused */
 	S4U_C_COUNT
 };
 

@@ -17,11 +17,11 @@
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 
-#define SUB_BITS	4
-#define SUB		(1U << SUB_BITS)
+#define SUB_BITS 4
+#define SUB (1U << SUB_BITS)
 /* Values of 2^40 ns (18 minutes) and more share the last bucket. */
-#define MAX_BITS	40
-#define BUCKETS		((MAX_BITS - SUB_BITS + 1) * SUB)
+#define MAX_BITS 40
+#define BUCKETS ((MAX_BITS - SUB_BITS + 1) * SUB)
 
 struct histogram {
 	u64 sum_ns;
@@ -37,7 +37,7 @@ struct stats {
 static struct stats __percpu *stats;
 static struct dentry *dir;
 
-static const char * const names[S4U_C_COUNT] = {
+static const char *const names[S4U_C_COUNT] = {
 	[S4U_C_REQUESTS] = "requests",
 	[S4U_C_HYPERCALLS] = "hypercalls",
 	[S4U_C_TARGETS] = "targets",
@@ -106,7 +106,8 @@ static void add_up(struct histogram *sum, enum s4u_path path)
 	unsigned int cpu, i;
 
 	for_each_possible_cpu(cpu) {
-		const struct histogram *h = &per_cpu_ptr(stats, cpu)->latency[path];
+		const struct histogram *h =
+			&per_cpu_ptr(stats, cpu)->latency[path];
 
 		sum->sum_ns += READ_ONCE(h->sum_ns);
 		sum->max_ns = max(sum->max_ns, READ_ONCE(h->max_ns));
@@ -126,17 +127,19 @@ static int latency_show(struct seq_file *out, void *unused)
 	add_up(sum, (long)out->private);
 	for (i = 0; i < BUCKETS; i++)
 		count += sum->buckets[i];
-	seq_printf(out, "count %llu\nsum_ns %llu\nmax_ns %llu\n", count, sum->sum_ns, sum->max_ns);
+	seq_printf(out, "count %llu\nsum_ns %llu\nmax_ns %llu\n", count,
+		   sum->sum_ns, sum->max_ns);
 	for (i = 0; i < BUCKETS; i++)
 		if (sum->buckets[i])
-			seq_printf(out, "bucket %llu %llu %llu\n", low_of(i), low_of(i + 1),
-				   sum->buckets[i]);
+			seq_printf(out, "bucket %llu %llu %llu\n", low_of(i),
+				   low_of(i + 1), sum->buckets[i]);
 	kfree(sum);
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(latency);
 
-static ssize_t reset_write(struct file *file, const char __user *text, size_t size, loff_t *at)
+static ssize_t reset_write(struct file *file, const char __user *text,
+			   size_t size, loff_t *at)
 {
 	unsigned int cpu;
 
@@ -159,8 +162,10 @@ int s4u_stats_start(void)
 	/* Without debugfs the module works, unseen. */
 	dir = debugfs_create_dir("corun_guest", NULL);
 	debugfs_create_file("counts", 0444, dir, NULL, &counts_fops);
-	debugfs_create_file("latency_kernel", 0444, dir, (void *)S4U_P_KERNEL, &latency_fops);
-	debugfs_create_file("latency_shoot4u", 0444, dir, (void *)S4U_P_SHOOT4U, &latency_fops);
+	debugfs_create_file("latency_kernel", 0444, dir, (void *)S4U_P_KERNEL,
+			    &latency_fops);
+	debugfs_create_file("latency_shoot4u", 0444, dir, (void *)S4U_P_SHOOT4U,
+			    &latency_fops);
 	debugfs_create_file("reset", 0200, dir, NULL, &reset_fops);
 	return 0;
 }

@@ -139,9 +139,13 @@ fn loading_and_unloading_under_load_leaves_no_trace() {
          mode=/sys/module/corun_guest/parameters/mode\n\
          for i in $(seq {cycles}); do\n\
          insmod /mod/corun/corun_guest.ko || exit 1\n\
-         echo kernel > $mode && echo shoot4u > $mode || exit 1\n\
+         for m in kernel count shoot4u; do echo $m > $mode || exit 1; done\n\
          rmmod corun_guest || exit 1\n\
          done\n\
+         insmod /mod/corun/corun_guest.ko mode=count || exit 1\n\
+         mount -t debugfs none /sys/kernel/debug\n\
+         until grep -q 'requests [1-9]' /sys/kernel/debug/corun_guest/counts; do sleep 1; done\n\
+         rmmod corun_guest || exit 1\n\
          kill -0 $load || {{ cat /tmp/load; exit 1; }}\n\
          kill -9 $load\n\
          if dmesg | grep -E 'BUG|WARNING|Oops|rcu.*stall'; then exit 1; fi\n"
