@@ -13,5 +13,6 @@ pub mod progress;
 pub mod results;
 pub mod runner;
 pub mod shell;
+pub mod tinyvm;
 
 pub use corun_case as case;

@@ -5,6 +5,7 @@ pub(crate) mod cases;
 mod headers;
 mod run;
 mod table;
+pub(crate) mod vms;
 
 use anyhow::{Context, Result};
 use clap::{Subcommand, ValueEnum};

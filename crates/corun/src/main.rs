@@ -45,6 +45,9 @@ enum Command {
         #[arg(long)]
         guests_only: bool,
     },
+    /// Tiny VMs inside the emulated host, for tests of robustness
+    #[command(hide = true, subcommand)]
+    LabVms(lab::vms::Command),
     /// Put the policy's test vectors through its BPF build, in this kernel
     #[command(hide = true)]
     PolicyCheck {
@@ -87,9 +90,13 @@ fn dispatch(command: Command) -> Result<ExitCode> {
             ExitCode::FAILURE
         });
     }
+    // It forks, which a process with a thread for signals must not.
+    if let Command::LabVms(command) = &command {
+        return lab::vms::run(command).map(|()| ExitCode::SUCCESS);
+    }
     let stop = stop_flag()?;
     match command {
-        Command::LabDriver { .. } => unreachable!("handled above"),
+        Command::LabDriver { .. } | Command::LabVms(_) => unreachable!("handled above"),
         Command::Run(args) => run::run(&args, &stop).map(|()| ExitCode::SUCCESS),
         Command::Doctor(args) => doctor::run(&args),
         Command::Guest(command) => guest::dispatch(&command),
