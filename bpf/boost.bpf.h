@@ -47,7 +47,8 @@ static void note_runs(struct task_ctx *t, u64 now_ns)
 	r->runs = 1;
 	if (r->waits_since_ns) {
 		count(CORUN_COUNT_waits);
-		count_by(CORUN_COUNT_waited_ns, now_ns - r->waits_since_ns);
+		count_by(CORUN_COUNT_waited_ns,
+			 elapsed_ns(r->waits_since_ns, now_ns));
 	}
 	r->waits_since_ns = 0;
 	r->urgent_ns = 0;
@@ -70,8 +71,9 @@ static void see_victim(struct corun_victim *v, struct cpu_ctx *c, u32 slot,
 	v->taken = !started_ns || c->kick_pending || c->urgent_pid ||
 		   c->serving_pid;
 	v->urgent_end_ns = c->urgent_end_ns;
-	v->vm_vtime_ns = vm->vtime_ns +
-			 corun_share_vtime(now_ns - started_ns, vm->weight);
+	v->vm_vtime_ns =
+		vm->vtime_ns +
+		corun_share_vtime(elapsed_ns(started_ns, now_ns), vm->weight);
 }
 
 /*

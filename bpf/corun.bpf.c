@@ -23,8 +23,8 @@ char _license[] SEC("license") = "GPL";
 
 UEI_DEFINE(uei);
 
-/* The slot whose queue @p belongs to now. */
-static u32 slot_of(struct task_struct *p, struct task_ctx *t)
+/* The slot whose queue @p belongs to. */
+static u32 find_slot(struct task_struct *p, struct task_ctx *t)
 {
 	u32 tgid = p->tgid;
 	u32 *slot;
@@ -37,6 +37,24 @@ static u32 slot_of(struct task_struct *p, struct task_ctx *t)
 	return slot ? *slot : CORUN_HOST_SLOT;
 }
 
+/*
+ * The same; and when that is another VM than a moment ago, because @p's process
+ * has become a VMM or has lost its VM, @p joins its peers there as one of them:
+ * vtimes of two VMs cannot be compared.
+ */
+static __noinline u32 slot_of(struct task_struct *p, struct task_ctx *t)
+{
+	u32 slot = find_slot(p, t);
+	u32 generation = info_of(slot)->generation;
+
+	if (t->home_slot != slot || t->home_generation != generation) {
+		t->home_slot = slot;
+		t->home_generation = generation;
+		t->vcpu.vtime_ns = vm_of(slot)->vcpu_vtime_now_ns;
+	}
+	return slot;
+}
+
 /* Charges @p for what it ran since it was charged last. */
 static void settle(struct task_ctx *t, u32 slot, u64 now_ns)
 {
@@ -45,7 +63,7 @@ static void settle(struct task_ctx *t, u32 slot, u64 now_ns)
 
 	if (!t->run_start_ns)
 		return;
-	ran_ns = now_ns - t->run_start_ns;
+	ran_ns = elapsed_ns(t->run_start_ns, now_ns);
 	t->run_start_ns = now_ns;
 	corun_share_charge_vcpu(&t->vcpu, ran_ns);
 	/* Several pCPUs charge one VM at once. */
@@ -105,9 +123,10 @@ static bool preempts(struct task_ctx *t, u32 slot, s32 cpu, u64 now_ns)
 	started_ns = c->run_start_ns;
 	if (!started_ns)
 		return false;
-	return corun_share_preempts(
-		vm_of(slot), &t->vcpu, vm_of(c->running_slot), &c->running,
-		slot == c->running_slot, now_ns - started_ns, tunables());
+	return corun_share_preempts(vm_of(slot), &t->vcpu,
+				    vm_of(c->running_slot), &c->running,
+				    slot == c->running_slot,
+				    elapsed_ns(started_ns, now_ns), tunables());
 }
 
 /* Kicks one pCPU off its task for @p, if one should give way. */
@@ -371,7 +390,7 @@ static __noinline bool take_best(struct cpu_ctx *c, s32 cpu)
 /* The urgent slice on the pCPU of @c ends. */
 static void urgent_ends(struct cpu_ctx *c, u64 now_ns)
 {
-	u64 ran_ns = now_ns - c->serve_start_ns;
+	u64 ran_ns = elapsed_ns(c->serve_start_ns, now_ns);
 	u64 asked_ns = tun.urgent_slice_ns;
 
 	c->serving_pid = 0;
@@ -526,7 +545,7 @@ static void urgent_starts(struct task_ctx *t, u32 slot, u64 now_ns)
 	if (!r)
 		return;
 	r->boosted_ns = now_ns;
-	waited_ns = r->urgent_ns ? now_ns - r->urgent_ns : 0;
+	waited_ns = r->urgent_ns ? elapsed_ns(r->urgent_ns, now_ns) : 0;
 	count_by(CORUN_COUNT_urgent_wait_ns, waited_ns);
 	__sync_fetch_and_add(&served.served, 1);
 	__sync_fetch_and_add(&served.waited_ns, waited_ns);
@@ -550,8 +569,8 @@ static void begin_turn(struct task_struct *p, struct task_ctx *t, s32 cpu,
 	} else {
 		c->serving_pid = 0;
 		if (c->join_end_ns) {
-			slice_ns = corun_gang_slice(c->join_end_ns - now_ns,
-						    tunables());
+			slice_ns = corun_gang_slice(
+				elapsed_ns(now_ns, c->join_end_ns), tunables());
 			scx_bpf_task_set_slice(p, slice_ns);
 		}
 		if (has(CORUN_MECHANISM_GANG) && new_vm)
@@ -622,7 +641,10 @@ s32 BPF_STRUCT_OPS(corun_init_task, struct task_struct *p,
 	struct task_ctx *t = bpf_task_storage_get(
 		&task_ctxs, p, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 
-	return t ? 0 : -ENOMEM;
+	if (!t)
+		return -ENOMEM;
+	count(CORUN_COUNT_tasks_joined);
+	return 0;
 }
 
 void BPF_STRUCT_OPS(corun_enable, struct task_struct *p)
@@ -640,8 +662,9 @@ void BPF_STRUCT_OPS(corun_exit_task, struct task_struct *p,
 {
 	struct task_ctx *t = task_ctx_of(p);
 
+	count(CORUN_COUNT_tasks_left);
 	if (t && is_vcpu(t))
-		forget_vcpu(t);
+		forget_vcpu(t, p->pid);
 }
 
 /* CPUs come and go: nothing here is laid out by what is online. */

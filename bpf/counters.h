@@ -52,6 +52,8 @@
 	X(waits) /* times that a vCPU waited for a pCPU */                         \
 	X(waited_ns) /* time that vCPUs waited for a pCPU */                       \
 	X(late_kicks) /* idle pCPU woken for what a dispatch left queued */        \
+	X(tasks_joined) /* threads that came under the scheduler */                \
+	X(tasks_left) /* ... and that went */                                      \
 	X(vcpus_found) /* vCPU threads registered */                               \
 	X(vms_found) /* VMs registered */                                          \
 	X(vms_gone) /* VMs destroyed */                                            \

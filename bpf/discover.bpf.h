@@ -13,6 +13,23 @@
 #include "kvm_types.bpf.h"
 #include "state.bpf.h"
 
+/* Makes the search look at @slot, too. Two VMs may come at once. */
+static void cover_slot(u32 slot)
+{
+	u32 seen = nr_slots, attempt;
+
+	bpf_for(attempt, 0, CORUN_MAX_SLOTS) {
+		u32 was;
+
+		if (slot < seen)
+			break;
+		was = __sync_val_compare_and_swap(&nr_slots, seen, slot + 1);
+		if (was == seen)
+			break;
+		seen = was;
+	}
+}
+
 /* A free slot for @kvm, or the host's when all are taken. */
 static u32 claim_slot(u64 kvm, u32 tgid)
 {
@@ -32,9 +49,7 @@ static u32 claim_slot(u64 kvm, u32 tgid)
 		vm->vcpu_vtime_now_ns = 0;
 		vm->weight = CORUN_WEIGHT_DEFAULT;
 		__builtin_memset(state_of(slot), 0, sizeof(struct vm_state));
-		if (slot >= nr_slots)
-			nr_slots = slot + 1;
-		count(CORUN_COUNT_vms_found);
+		cover_slot(slot);
 		return slot;
 	}
 	count(CORUN_COUNT_vms_untracked);
@@ -58,44 +73,70 @@ static u32 slot_of_kvm(u64 kvm, u32 tgid)
 		return known ? *known : CORUN_HOST_SLOT;
 	}
 	bpf_map_update_elem(&slot_by_tgid, &tgid, &slot, BPF_ANY);
+	count(CORUN_COUNT_vms_found);
 	return slot;
+}
+
+/*
+ * Thread @pid with context @t is no vCPU's any more: it ends, or it runs another.
+ * What is known of the vCPU stays when another thread has taken it over.
+ */
+static void forget_vcpu(struct task_ctx *t, u32 pid)
+{
+	struct vcpu_rec *r = rec_of(t->slot, t->vcpu_id);
+
+	t->kvm = 0;
+	if (r && r->pid != pid)
+		return;
+	if (r) {
+		__builtin_memset(r, 0, sizeof(*r));
+		no_longer_waits(state_of(t->slot), t->vcpu_id);
+	}
+	__sync_fetch_and_sub(&info_of(t->slot)->nr_vcpus, 1);
 }
 
 /* Thread @pid with context @t runs @vcpu of the VM in @slot. */
 static void register_vcpu(struct task_ctx *t, struct kvm_vcpu___corun *vcpu,
 			  u32 slot, u32 pid)
 {
+	bool taken_over = false;
 	struct vcpu_rec *r;
 
+	if (is_vcpu(t))
+		forget_vcpu(t, pid);
 	t->slot = slot;
 	t->generation = info_of(slot)->generation;
 	t->vcpu_id = BPF_CORE_READ(vcpu, vcpu_id);
 	t->kvm_vcpu = (u64)vcpu;
+	t->home_slot = slot;
+	t->home_generation = t->generation;
 	t->vcpu.weight = CORUN_WEIGHT_DEFAULT;
 	t->vcpu.vtime_ns = vm_of(slot)->vcpu_vtime_now_ns;
 	t->kvm = (u64)BPF_CORE_READ(vcpu, kvm);
 	r = rec_of(slot, t->vcpu_id);
 	if (r) {
+		taken_over = r->pid;
 		__builtin_memset(r, 0, sizeof(*r));
 		r->pid = pid;
 		/* It is the current thread. */
 		r->runs = 1;
 	}
-	__sync_fetch_and_add(&info_of(slot)->nr_vcpus, 1);
+	if (!taken_over)
+		__sync_fetch_and_add(&info_of(slot)->nr_vcpus, 1);
 	count(CORUN_COUNT_vcpus_found);
 }
 
-/* Thread @t, a vCPU's, ends. */
-static void forget_vcpu(struct task_ctx *t)
+/* The VM in @slot is gone. Its threads may outlive it: nobody else clears these. */
+static void forget_vcpus(u32 slot)
 {
-	struct vcpu_rec *r = rec_of(t->slot, t->vcpu_id);
+	u32 id;
 
-	if (r) {
-		__builtin_memset(r, 0, sizeof(*r));
-		no_longer_waits(state_of(t->slot), t->vcpu_id);
+	bpf_for(id, 0, CORUN_MAX_VCPUS) {
+		struct vcpu_rec *r = rec_of(slot, id);
+
+		if (r && r->pid)
+			__builtin_memset(r, 0, sizeof(*r));
 	}
-	__sync_fetch_and_sub(&info_of(t->slot)->nr_vcpus, 1);
-	t->kvm = 0;
 }
 
 SEC("?fentry/kvm_arch_vcpu_load")
@@ -136,6 +177,7 @@ int BPF_PROG(on_destroy_vm, struct kvm *kvm_ptr)
 	bpf_map_delete_elem(&slot_by_tgid, &tgid);
 	/* Threads that still name this slot become host tasks from here on. */
 	__sync_fetch_and_add(&info->generation, 1);
+	forget_vcpus(slot);
 	__sync_lock_test_and_set(&info->kvm, 0);
 	count(CORUN_COUNT_vms_gone);
 	return 0;

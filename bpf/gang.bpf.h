@@ -17,8 +17,8 @@ static bool gang_takes(struct cpu_ctx *c, u32 slot, u64 now_ns)
 	if (!started_ns || other == slot || other == CORUN_HOST_SLOT ||
 	    c->kick_pending || c->urgent_pid || c->serving_pid)
 		return false;
-	return corun_gang_pulls(vm_of(slot), vm_of(other), now_ns - started_ns,
-				tunables());
+	return corun_gang_pulls(vm_of(slot), vm_of(other),
+				elapsed_ns(started_ns, now_ns), tunables());
 }
 
 /* A vCPU of the VM in @slot starts on @cpu: another pCPU may join its gang. */

@@ -94,6 +94,9 @@ struct task_ctx {
 	u32 vcpu_id;
 	/* Times in a row that its slice's end was put off. */
 	u32 deferred;
+	/* The VM, or the host, among whose threads its vtime counts. */
+	u32 home_slot;
+	u32 home_generation;
 };
 
 /* Per pCPU. */
@@ -260,6 +263,16 @@ static __always_inline const struct corun_tunables *tunables(void)
 
 	barrier_var(t);
 	return t;
+}
+
+/*
+ * Time from @since_ns to @now_ns, 0 when that is earlier. scx_bpf_now() is the
+ * clock of the pCPU that asks, and not always of the one where a task runs: who
+ * changes a running task's affinity stops it from afar, and may be behind.
+ */
+static __always_inline u64 elapsed_ns(u64 since_ns, u64 now_ns)
+{
+	return (s64)(now_ns - since_ns) > 0 ? now_ns - since_ns : 0;
 }
 
 /* True while a registered vCPU's VM is the one that it registered with. */
