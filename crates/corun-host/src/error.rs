@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What can go wrong on the host's side.
 
+use crate::kernel_exit::KernelExit;
 use crate::options::OptionError;
 use crate::preflight::Refusal;
 
@@ -39,13 +40,8 @@ pub enum HostError {
         source: std::io::Error,
     },
     /// The kernel ended the scheduler.
-    #[error("the kernel ended the scheduler: {reason}: {message}; its own scheduler is back")]
-    KernelEnded {
-        /// The kernel's reason.
-        reason: String,
-        /// More of it.
-        message: String,
-    },
+    #[error("the kernel ended the scheduler: {0}")]
+    KernelEnded(KernelExit),
     /// The builds of the policy disagree, or a vector is malformed.
     #[error("policy vectors: {0}")]
     Vectors(String),

@@ -13,6 +13,8 @@ mod halt;
 mod hook_costs;
 mod hooks;
 mod host_info;
+mod in_use;
+mod kernel_exit;
 mod kfuncs;
 pub mod latency;
 pub mod observe;

@@ -6,13 +6,14 @@ pub(crate) mod report;
 use crate::error::{During, HostError, Result};
 use crate::guests::Guests;
 use crate::halt::{HaltSteering, Places};
+use crate::kernel_exit::KernelExit;
 use crate::options::RunOptions;
-use crate::sched::{KernelExit, Scheduler};
+use crate::sched::Scheduler;
 use crate::vms::Vm;
 use crate::{host_info, preflight};
 use corun_policy::Mechanisms;
 use corun_symbols::Library;
-use report::Reporter;
+use report::{Reporter, Stats};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -52,7 +53,7 @@ pub fn run(options: &RunOptions, stop: &AtomicBool) -> Result<()> {
             stop,
         )? {
             End::Stopped => {
-                reporter.stats(&scheduler.counters()?, halt.report())?;
+                report_stats(&scheduler, &halt, &reporter)?;
                 if let Some(costs) = costs {
                     reporter.hook_costs(&costs.read())?;
                 }
@@ -63,8 +64,11 @@ pub fn run(options: &RunOptions, stop: &AtomicBool) -> Result<()> {
             }
             End::KvmArrived => reporter.kvm_arrived()?,
             End::KvmLeaves => reporter.kvm_leaves()?,
-            End::Kernel(KernelExit { reason, message }) => {
-                return Err(HostError::KernelEnded { reason, message });
+            End::Kernel(mut exit) => {
+                scheduler.unload();
+                exit.look_again();
+                reporter.ended(&exit)?;
+                return Err(HostError::KernelEnded(exit));
             }
         }
     }
@@ -121,11 +125,21 @@ fn serve(
             .stats
             .is_some_and(|every| reported.elapsed() >= every)
         {
-            reporter.stats(&scheduler.counters()?, halt.report())?;
+            report_stats(scheduler, halt, reporter)?;
             reported = Instant::now();
         }
         std::thread::sleep(POLL);
     }
+}
+
+fn report_stats(scheduler: &Scheduler, halt: &HaltSteering, reporter: &Reporter) -> Result<()> {
+    let counters = scheduler.counters()?;
+    reporter.stats(&Stats {
+        in_use: scheduler.in_use(&counters)?,
+        vms: scheduler.vms(),
+        counters,
+        halt_polling: halt.report(),
+    })
 }
 
 /// Reports VMs that came, changed or went since the last look.

@@ -7,25 +7,17 @@ use crate::guests;
 use crate::hook_costs::HookCosts;
 use crate::hooks;
 use crate::host_info;
+use crate::in_use::{self, InUse};
+use crate::kernel_exit::KernelExit;
 use crate::skel::corun::{CorunSkel, CorunSkelBuilder, types};
 use crate::skel::tunables_for_bpf;
 use crate::text::c_string;
 use crate::vms::{self, Vm};
 use corun_policy::{Mechanisms, Tunables};
 use corun_symbols::{Evidence, Library, Match};
-use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{Link, MapHandle, OpenObject, PrintLevel};
 use std::mem::MaybeUninit;
-
-/// The kernel's exit kind while the scheduler runs (`SCX_EXIT_NONE`).
-const EXIT_NONE: i32 = 0;
-
-/// Why the kernel ended the scheduler.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct KernelExit {
-    pub(crate) reason: String,
-    pub(crate) message: String,
-}
 
 /// libbpf's own words: why a load failed is in its warnings.
 #[allow(clippy::needless_pass_by_value, reason = "libbpf-rs's callback type")]
@@ -123,6 +115,26 @@ impl Scheduler {
         counters::read(&self.skel.maps.counters, &self.names)
     }
 
+    /// What the scheduler's tables hold, by `counters` read just now.
+    pub(crate) fn in_use(&self, counters: &Counters) -> Result<InUse> {
+        let bss = self.skel.maps.bss_data.as_ref();
+        let bss = bss.ok_or(HostError::Section(".bss"))?;
+        let tasks = in_use::tasks(counters);
+        let data = self.skel.maps.data_data.as_ref();
+        let slots = data.ok_or(HostError::Section(".data"))?.nr_slots;
+        let slots = usize::try_from(slots).unwrap_or(usize::MAX);
+        let vms = bss.vm_infos.iter().filter(|vm| vm.kvm != 0);
+        let maps = self.skel.object().maps();
+        let maps = maps.map(|map| in_use::of(&map, tasks, slots));
+        Ok(InUse {
+            vms: vms.clone().count(),
+            vms_room: bss.vm_infos.len() - 1,
+            vcpus: vms.map(|vm| vm.nr_vcpus).sum(),
+            tasks,
+            maps: maps.collect::<Result<_>>()?,
+        })
+    }
+
     /// VMs found, with names and weights looked up now.
     pub(crate) fn vms(&self) -> Vec<Vm> {
         let Some(bss) = self.skel.maps.bss_data.as_ref() else {
@@ -189,10 +201,7 @@ impl Scheduler {
     /// Why the kernel ended the scheduler, once it has.
     pub(crate) fn kernel_exit(&self) -> Option<KernelExit> {
         let uei = &self.skel.maps.data_data.as_ref()?.uei;
-        (uei.kind != EXIT_NONE).then(|| KernelExit {
-            reason: c_string(&uei.reason),
-            message: c_string(&uei.msg),
-        })
+        KernelExit::new(uei.kind, c_string(&uei.reason), c_string(&uei.msg))
     }
 
     /// Gives the host back to the kernel's own scheduler and waits until it is.

@@ -5,6 +5,8 @@ use crate::counters::Counters;
 use crate::error::{During, Result};
 use crate::halt::{HaltReport, Note};
 use crate::hook_costs::HookCost;
+use crate::in_use::InUse;
+use crate::kernel_exit::KernelExit;
 use crate::options::RunOptions;
 use crate::preflight::Feature;
 use crate::vms::Vm;
@@ -13,6 +15,14 @@ use corun_symbols::{Library, NoMatch};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::io::Write as _;
+
+/// What `--stats` prints.
+pub(crate) struct Stats<'a> {
+    pub(crate) counters: Counters,
+    pub(crate) vms: Vec<Vm>,
+    pub(crate) in_use: InUse,
+    pub(crate) halt_polling: Option<&'a HaltReport>,
+}
 
 pub(crate) struct Reporter {
     json: bool,
@@ -102,17 +112,28 @@ impl Reporter {
         }
     }
 
-    pub(crate) fn stats(&self, counters: &Counters, halt: Option<&HaltReport>) -> Result<()> {
+    pub(crate) fn stats(&self, stats: &Stats<'_>) -> Result<()> {
         let mut text = String::from("corun: counters\n");
-        for (name, value) in counters {
+        for (name, value) in &stats.counters {
             let _ = writeln!(text, "  {name:<26} {value}");
         }
-        if let Some(halt) = halt {
+        for vm in &stats.vms {
+            let used_s = vm.used_ns as f64 / 1e9;
+            let _ = writeln!(text, "corun: VM {:?}: {used_s:.3} s of CPU", vm.name);
+        }
+        let _ = write!(text, "corun: in use: {}", stats.in_use);
+        if let Some(halt) = stats.halt_polling {
             let _ = writeln!(text, "corun: {halt}");
         }
         self.print(
             &text,
-            &json!({"event": "stats", "counters": counters, "halt_polling": halt}),
+            &json!({
+                "event": "stats",
+                "counters": stats.counters,
+                "vms": stats.vms,
+                "in_use": stats.in_use,
+                "halt_polling": stats.halt_polling,
+            }),
         )
     }
 
@@ -155,6 +176,11 @@ impl Reporter {
              unloaded\n",
             &json!({"event": "kvm_leaves"}),
         )
+    }
+
+    /// The kernel ended the scheduler; the error that follows says it to people.
+    pub(crate) fn ended(&self, exit: &KernelExit) -> Result<()> {
+        self.print("", &json!({"event": "ended", "exit": exit}))
     }
 
     pub(crate) fn left(&self) -> Result<()> {
