@@ -2,6 +2,9 @@
 //! What only a kernel can show: the lab is booted for real. Run with
 //! `make smoke`. Behaviour is judged by counters and states, never by time.
 
+#[path = "lab/robust.rs"]
+mod robust;
+
 use serde_json::Value;
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
