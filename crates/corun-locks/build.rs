@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Compiles the guest module's lock headers into the two test beds.
+
+fn main() {
+    println!("cargo:rerun-if-changed=src/c");
+    println!("cargo:rerun-if-changed=../../guest/locks");
+    cc::Build::new()
+        .file("src/c/model.c")
+        .file("src/c/hammer.c")
+        .include("../../guest/locks")
+        .warnings(true)
+        .extra_warnings(true)
+        .flag("-std=gnu11")
+        .flag("-pthread")
+        .flag("-Werror")
+        .compile("corun_locks");
+    println!("cargo:rustc-link-lib=pthread");
+}
