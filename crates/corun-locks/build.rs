@@ -4,9 +4,11 @@
 fn main() {
     println!("cargo:rerun-if-changed=src/c");
     println!("cargo:rerun-if-changed=../../guest/locks");
+    println!("cargo:rerun-if-changed=../../guest/histogram.h");
     cc::Build::new()
         .file("src/c/model.c")
         .file("src/c/hammer.c")
+        .file("src/c/figures.c")
         .include("../../guest/locks")
         .warnings(true)
         .extra_warnings(true)

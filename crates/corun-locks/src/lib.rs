@@ -2,6 +2,8 @@
 //! Test beds for the lock algorithms of the guest module (`guest/locks`), which are
 //! compiled here from the same headers: a search through schedules, and real threads.
 
+pub mod figures;
+
 use std::sync::{Mutex, PoisonError};
 
 /// A lock algorithm. The numbers are those of `enum corun_lock_kind` and, for the

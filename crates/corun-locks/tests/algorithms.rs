@@ -9,6 +9,9 @@ const SOUND: [Kind; 4] = [Kind::Tas, Kind::Ticket, Kind::PvTicket, Kind::Pmt];
 /// Enough for every known fault: the published unlock's needs three.
 const PREEMPTIONS: u32 = 3;
 
+/// Acquisitions by each real thread.
+const ROUNDS: u32 = 5_000;
+
 fn passed(outcome: &Outcome, what: &str) {
     assert_eq!(outcome.verdict, Verdict::Passed, "{what}: {outcome:?}");
 }
@@ -37,7 +40,7 @@ fn random_schedules_of_four_threads_are_sound() {
     for kind in SOUND {
         for patience in [1, 3] {
             let spec = Spec::new(kind, 4, 4).patience(patience);
-            passed(&sample(&spec, 1, 20_000), &format!("{kind:?} {patience}"));
+            passed(&sample(&spec, 1, 5_000), &format!("{kind:?} {patience}"));
         }
     }
 }
@@ -69,7 +72,7 @@ fn the_search_finds_what_is_wrong() {
 fn real_threads_exclude_each_other_and_are_all_woken() {
     for kind in SOUND {
         for (threads, patience) in [(2, 1), (4, 1), (4, 50)] {
-            let spec = Spec::new(kind, threads, 20_000).patience(patience);
+            let spec = Spec::new(kind, threads, ROUNDS).patience(patience);
             passed(&hammer(&spec), &format!("{kind:?} {threads} {patience}"));
         }
     }
@@ -77,23 +80,19 @@ fn real_threads_exclude_each_other_and_are_all_woken() {
 
 #[test]
 fn real_threads_halt_and_are_kicked() {
-    let outcome = hammer(&Spec::new(Kind::PvTicket, 4, 20_000));
+    let outcome = hammer(&Spec::new(Kind::PvTicket, 4, ROUNDS));
     passed(&outcome, "pv ticket");
     assert!(outcome.halts > 0 && outcome.kicks > 0, "{outcome:?}");
 }
 
 #[test]
 fn real_threads_show_that_the_negative_control_excludes_nobody() {
-    let outcome = hammer(&Spec::new(Kind::Broken, 4, 20_000));
+    let outcome = hammer(&Spec::new(Kind::Broken, 4, ROUNDS));
     assert_eq!(outcome.verdict, Verdict::Overlap, "{outcome:?}");
 }
 
 #[test]
 fn real_threads_show_that_a_lost_wakeup_is_noticed() {
-    // Not every run meets the gap between the last look and the halt.
-    let found = (0..20).any(|_| {
-        let outcome = hammer(&Spec::new(Kind::NoSecondLook, 4, 20_000));
-        outcome.verdict == Verdict::LostWakeup
-    });
-    assert!(found, "none of 20 runs lost a wake-up");
+    let outcome = hammer(&Spec::new(Kind::NoSecondLook, 4, ROUNDS));
+    assert_eq!(outcome.verdict, Verdict::LostWakeup, "{outcome:?}");
 }

@@ -9,11 +9,13 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "types.h"
 
 static u32 current_cpu(void);
 static void relax_here(void);
+static void nap(void);
 static void sleep_here(void);
 static void wake(u32 cpu);
 
@@ -23,7 +25,7 @@ static void wake(u32 cpu);
 #define lk_store_ptr(p, v) __atomic_store_n(p, v, __ATOMIC_RELEASE)
 #define lk_fetch_add(p, v) __atomic_fetch_add(p, v, __ATOMIC_SEQ_CST)
 #define lk_fetch_add64(p, v) __atomic_fetch_add(p, v, __ATOMIC_SEQ_CST)
-#define lk_fetch_or(p, v) __atomic_fetch_or(p, v, __ATOMIC_SEQ_CST)
+#define lk_fetch_or(p, v) (nap(), __atomic_fetch_or(p, v, __ATOMIC_SEQ_CST))
 #define lk_fetch_and(p, v) __atomic_fetch_and(p, v, __ATOMIC_SEQ_CST)
 #define lk_xchg(p, v) __atomic_exchange_n(p, v, __ATOMIC_SEQ_CST)
 #define lk_relax() relax_here()
@@ -43,11 +45,14 @@ static inline bool lk_cmpxchg64(u64 *p, u64 old, u64 new)
 
 /* Looks of a spin loop between two offers to run another thread. */
 #define SPINS_PER_YIELD 64
+/* Slow paths between two that are interrupted before they set the flag. */
+#define SLOW_PATHS_PER_NAP 64
 
 struct worker {
 	pthread_t thread;
 	u32 cpu;
 	u32 spins;
+	u32 slow_paths;
 	bool asleep;
 	bool kicked;
 	pthread_cond_t woken;
@@ -88,6 +93,13 @@ static void relax_here(void)
 		sched_yield();
 	else
 		__builtin_ia32_pause();
+}
+
+/* Long enough for the lock to be released between a waiter's last look and its flag. */
+static void nap(void)
+{
+	if (self->slow_paths++ % SLOW_PATHS_PER_NAP == 0)
+		usleep(100);
 }
 
 /* With the mutex held. */
