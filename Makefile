@@ -38,7 +38,7 @@ determinism: setup
 	scripts/sim-determinism
 
 smoke: guest
-	cargo test --release --locked -p corun --test lab --test guest -- --ignored --nocapture --test-threads=1
+	cargo test --release --locked -p corun --test lab --test guest --test locks -- --ignored --nocapture --test-threads=1
 
 clean:
 	cargo clean

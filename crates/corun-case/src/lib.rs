@@ -43,6 +43,7 @@ pub const WORKLOADS: &[&str] = &[
     "hackbench",
     "halt-storm",
     "ipi-storm",
+    "klock",
     "lock",
     "pingpong",
     "shell",

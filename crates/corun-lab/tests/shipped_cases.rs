@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The cases in `lab/cases` are valid, and keep what their names promise.
 
-use corun_lab::case::{Case, SchedulerKind, TimeScale, load};
+use corun_lab::case::{Case, ParamValue, SchedulerKind, TimeScale, load};
 use corun_lab::driver::{Step, plan};
 use std::path::PathBuf;
 
@@ -41,6 +41,8 @@ fn every_case_compares_corun_with_the_kernel() {
         "smoke",
         "full",
         "hostile",
+        "locks",
+        "locks-smoke",
         "fair-equal",
         "fair-weights",
         "timescale",
@@ -118,4 +120,31 @@ fn the_matrix_is_whole() {
             assert_eq!(load(&format!("{work}-vs-2-itself"), "c"), itself);
         }
     }
+}
+
+/// The lock table of issue 5: each algorithm at each overcommit, in equal guests with
+/// paravirtual features.
+#[test]
+fn the_lock_table_is_whole() {
+    let case = case("locks");
+    for algorithm in ["qspinlock", "tas", "ticket", "pv-ticket", "pmt"] {
+        for guests in 1..=3 {
+            let name = format!("{algorithm}-{guests}x");
+            let phase = case.phase(&name).unwrap_or_else(|| panic!("no {name}"));
+            assert_eq!(
+                (phase.run.len(), phase.measure.as_slice()),
+                (guests, &["a".to_owned()][..])
+            );
+            let wanted = ParamValue::Text(algorithm.to_owned());
+            assert!(
+                phase
+                    .run
+                    .values()
+                    .all(|w| w.workload == "klock" && w.params["algorithm"] == wanted),
+                "{name}"
+            );
+        }
+    }
+    let pcpus = case.host.pcpus;
+    assert!(case.guests.iter().all(|g| g.vcpus == pcpus && g.pv.unhalt));
 }

@@ -40,6 +40,12 @@ pub(crate) enum Error {
         /// The package which holds it.
         package: &'static str,
     },
+    /// The module `corun_locks` does not do what it was asked for.
+    #[error("corun_locks: {reason}")]
+    Locks {
+        /// Its own words, or what it did.
+        reason: String,
+    },
     /// The workload's program failed.
     #[error("{program} {how}; its last words:\n{tail}")]
     Program {

@@ -7,6 +7,7 @@ use crate::session::{Session, Window, histogram};
 use hdrhistogram::Histogram;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
@@ -139,6 +140,7 @@ impl Session for External {
             end: self.last_end.unwrap_or_else(Instant::now),
             work: self.work,
             latency: self.latency.clone(),
+            module_counts: BTreeMap::new(),
         }
     }
 }

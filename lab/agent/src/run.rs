@@ -10,7 +10,6 @@ use crate::sync::nanos;
 use crate::workload::{self, Workload};
 use corun_lab_proto::LatencySummary;
 use corun_lab_proto::agent::{RunResult, WorkloadSpec};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -48,7 +47,7 @@ pub(crate) fn execute(
 
     let mut result = result(workload, session.threads(), &window, &before, &after)?;
     result.latency.extend(module.latency()?);
-    result.module_counts = module.counts;
+    result.module_counts.extend(module.counts);
     Ok(result)
 }
 
@@ -78,6 +77,6 @@ fn result(
         )?],
         steal_ns: after.steal_ns_since(before),
         interrupts: after.interrupts_since(before),
-        module_counts: BTreeMap::new(),
+        module_counts: window.module_counts.clone(),
     })
 }

@@ -4,6 +4,7 @@
 use crate::control::Control;
 use crate::error::Error;
 use hdrhistogram::Histogram;
+use std::collections::BTreeMap;
 use std::time::Instant;
 
 /// Longest latency told apart from longer ones, in nanoseconds: one hour.
@@ -37,6 +38,8 @@ pub(crate) struct Window {
     pub(crate) work: f64,
     /// Latencies in it, nanoseconds.
     pub(crate) latency: Histogram<u64>,
+    /// What a kernel module that does the work counted, by name.
+    pub(crate) module_counts: BTreeMap<String, u64>,
 }
 
 /// An empty histogram of nanoseconds that never allocates when recording: an

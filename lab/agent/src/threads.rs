@@ -7,6 +7,7 @@ use crate::error::Error;
 use crate::session::{Session, Window, histogram};
 use crate::sync::{lock, nanos};
 use hdrhistogram::Histogram;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -177,6 +178,7 @@ impl Session for Threads {
             end,
             work: work as f64,
             latency,
+            module_counts: BTreeMap::new(),
         }
     }
 }

@@ -151,7 +151,8 @@ pub struct RunResult {
     /// by its label (`LOC`, `RES`, `CAL`, `TLB`, ...); unchanged lines are left out.
     pub interrupts: BTreeMap<String, u64>,
     /// Growth of the counters of the guest module `corun_guest`, by name, where it
-    /// is loaded. Its histograms are in `latency`.
+    /// is loaded. Its histograms are in `latency`. The workload `klock` has those of
+    /// `corun_locks` here.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub module_counts: BTreeMap<String, u64>,
 }

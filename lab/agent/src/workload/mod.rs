@@ -5,6 +5,7 @@ mod cpu;
 mod forkexec;
 mod hackbench;
 mod hostile;
+mod klock;
 mod lock;
 mod pingpong;
 mod shell;
@@ -31,6 +32,7 @@ pub(crate) static ALL: &[&Workload] = &[
     &cpu::WORKLOAD,
     &tlb::WORKLOAD,
     &lock::WORKLOAD,
+    &klock::WORKLOAD,
     &hackbench::WORKLOAD,
     &pingpong::WORKLOAD,
     &forkexec::WORKLOAD,
