@@ -4,6 +4,7 @@
 mod doctor;
 mod guest;
 mod lab;
+mod report;
 mod run;
 mod sim;
 
@@ -36,6 +37,7 @@ enum Command {
     /// The simulator: the same cases in a model of any host, in seconds
     #[command(subcommand)]
     Sim(sim::Command),
+    Report(report::Args),
     /// Drive a case inside the emulated host (`corun lab run` starts it there)
     #[command(hide = true)]
     LabDriver {
@@ -102,6 +104,7 @@ fn dispatch(command: Command) -> Result<ExitCode> {
         Command::Guest(command) => guest::dispatch(&command),
         Command::Lab(command) => lab::dispatch(&command, &stop),
         Command::Sim(command) => sim::dispatch(&command, &stop),
+        Command::Report(args) => report::run(&args).map(|()| ExitCode::SUCCESS),
         Command::PolicyCheck { random } => {
             println!("{} passed, 0 failed", corun_host::vectors::check(random)?);
             Ok(ExitCode::SUCCESS)

@@ -114,7 +114,8 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    fn of(figure: &Spread, first: Option<&Spread>) -> Self {
+    /// Of `figure` against `first`, which may be missing.
+    pub fn of(figure: &Spread, first: Option<&Spread>) -> Self {
         // One repeat has no spread to judge by.
         let first = first.filter(|f| f.count.min(figure.count) > 1);
         match first {

@@ -5,6 +5,7 @@
 use super::result::{Latency, cpu_share};
 use corun_case::{Case, Phase, ideal_cpus, ideal_slowdown};
 use corun_lab::results::Spread;
+use corun_lab_proto::LatencySummary;
 use corun_sim::batch::Job;
 use corun_sim::{Outcome, VmOutcome};
 use hdrhistogram::Histogram;
@@ -51,6 +52,8 @@ pub(crate) struct Figures {
     pub(crate) profile: BTreeMap<&'static str, Spread>,
     /// Distributions, merged over repeats.
     pub(crate) latency: BTreeMap<String, Latency>,
+    /// The same in full, as `HdrHistogram` V2 in base64. Nanoseconds.
+    pub(crate) histograms: BTreeMap<String, String>,
 }
 
 /// The figures of `jobs`, which gave `outcomes`.
@@ -131,8 +134,19 @@ fn figures(name: &str, outcomes: &[&Outcome]) -> Figures {
         rate: Spread::of(&rates(name, outcomes)),
         profile: PROFILE.into_iter().filter_map(share).collect(),
         latency: merged
-            .into_iter()
-            .filter_map(|(name, h)| Some((name.to_owned(), Latency::of(&h)?)))
+            .iter()
+            .filter_map(|(name, h)| Some(((*name).to_owned(), Latency::of(h)?)))
             .collect(),
+        histograms: merged.iter().filter_map(encoded).collect(),
     }
+}
+
+/// Readers of a result draw curves of it; `None` when nothing is in it.
+fn encoded((name, histogram): (&&str, &Histogram<u64>)) -> Option<(String, String)> {
+    if histogram.is_empty() {
+        return None;
+    }
+    // Cannot fail: it is written to memory.
+    let summary = LatencySummary::from_histogram(name, histogram).ok()?;
+    Some(((*name).to_owned(), summary.histogram))
 }

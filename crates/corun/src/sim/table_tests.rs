@@ -25,6 +25,7 @@ fn figures(rate: f64) -> Figures {
         rate: Some(spread(rate)),
         profile: [("user", spread(0.25)), ("k:tlb", spread(0.75))].into(),
         latency: [("tlb".to_owned(), latency)].into(),
+        histograms: [].into(),
     }
 }
 
