@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Thin: what is done is in scripts/, in cargo and in `corun lab`.
 
-.PHONY: help setup build guest demo test lint unit determinism smoke clean
+.PHONY: help setup build guest demo test lint unit determinism smoke browser-test clean
 
 help:
 	@echo "make demo   set up, build, boot the lab, run the demo, write out/demo.json"
@@ -13,6 +13,8 @@ help:
 	@echo "make determinism"
 	@echo "            the simulator's traces in a debug and a release build are equal"
 	@echo "make smoke  tests that boot the lab"
+	@echo "make browser-test"
+	@echo "            the report's page in headless Chromium; screenshots in out/report"
 
 setup:
 	scripts/setup
@@ -26,7 +28,7 @@ guest: build
 demo: build
 	target/release/corun lab run demo --out out/demo.json
 
-test: lint unit determinism smoke
+test: lint unit determinism browser-test smoke
 
 lint: setup
 	scripts/lint
@@ -39,6 +41,11 @@ determinism: setup
 
 smoke: guest
 	cargo test --release --locked -p corun --test lab --test guest --test locks -- --ignored --nocapture --test-threads=1
+
+# The browser is 120 MB to fetch and installed in half a minute: for this alone.
+browser-test:
+	scripts/setup --browser
+	CORUN_BROWSER_REQUIRED=1 cargo test --release --locked -p corun-report --test browser -- --ignored --test-threads=1
 
 clean:
 	cargo clean
