@@ -198,7 +198,7 @@ fn write_chart(out: &mut String, chart: &Chart) -> fmt::Result {
     writeln!(
         out,
         "<figure class=\"figure{wide}\">\n<figcaption>{}</figcaption>\n\
-         <div class=\"chart\" id=\"{id}\" role=\"img\" tabindex=\"0\" aria-label=\"Chart: {}. Its figures are in the table below it.\"></div>",
+         <div class=\"chart\" id=\"{id}\" role=\"group\" aria-roledescription=\"chart\" tabindex=\"0\" aria-label=\"{}. Its figures are in the table below it.\"></div>",
         escape(&chart.title),
         escape(&chart.title)
     )?;
