@@ -3,7 +3,9 @@
 //! interrupt, who waited for what.
 //!
 //! The simulator writes them, and the host's tools will: one viewer serves both.
+//! [`account`] is the same in sums: what each vCPU did with its time.
 
+pub mod account;
 mod event;
 mod jsonl;
 
