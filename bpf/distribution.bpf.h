@@ -2,7 +2,7 @@
 /*
  * Distributions of times, counted in the kernel: buckets that grow with the
  * value, 8 to each power of two, so that a bucket is at most 1/8 of its value
- * wide. User space knows the same layout (corun-host, latency/distribution.rs).
+ * wide. User space knows the same layout (corun-events, account/histogram.rs).
  */
 #ifndef CORUN_DISTRIBUTION_BPF_H
 #define CORUN_DISTRIBUTION_BPF_H

@@ -7,10 +7,9 @@
 #ifndef CORUN_EVENTS_BPF_H
 #define CORUN_EVENTS_BPF_H
 
-#include <bpf_experimental.h>
-
 #include "boost.bpf.h"
 #include "guest.bpf.h"
+#include "interrupt.bpf.h"
 
 /* KVM_HC_SCHED_YIELD (include/uapi/linux/kvm_para.h) */
 #define HC_SCHED_YIELD 11
@@ -24,15 +23,6 @@ struct kvm_vcpu___events {
 	bool preempted;
 	struct kvm_vcpu_arch___corun arch;
 } __attribute__((preserve_access_index));
-
-/*
- * True in interrupts and softirqs (include/linux/preempt.h): the current thread
- * has nothing to do with what happens. False where the count cannot be read.
- */
-static bool in_interrupt(void)
-{
-	return get_preempt_count() & 0x00ff0100;
-}
 
 /* The current thread, if it is a vCPU's. */
 static struct task_ctx *current_vcpu(void)

@@ -15,5 +15,5 @@ mod times;
 pub use check::{Imbalance, imbalance};
 pub use counts::{Counts, Latencies};
 pub use histogram::Histogram;
-pub use snapshot::{Account, Drops, Host, Snapshot, Vcpu, Vm};
+pub use snapshot::{Account, Drops, Host, SNAPSHOT_VERSION, Snapshot, Vcpu, Vm};
 pub use times::{Ready, ReadyCause, Times};

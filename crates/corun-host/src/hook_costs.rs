@@ -18,18 +18,18 @@ pub(crate) struct HookCosts {
 
 /// One program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct HookCost {
+pub struct HookCost {
     /// Its name, cut off at 15 characters by the kernel.
-    pub(crate) name: String,
+    pub name: String,
     /// Instructions that the verifier looked at, over all paths.
-    pub(crate) verified_insns: u32,
+    pub verified_insns: u32,
     /// Instructions of the program as loaded, without the global functions that
     /// it calls.
-    pub(crate) insns: usize,
+    pub insns: usize,
     /// Runs since counting began.
-    pub(crate) runs: u64,
+    pub runs: u64,
     /// Their time. Nanoseconds.
-    pub(crate) run_time_ns: u64,
+    pub run_time_ns: u64,
 }
 
 /// Bytes of a BPF instruction (`struct bpf_insn`).
@@ -79,7 +79,7 @@ fn cost(p: &ProgramInfo) -> HookCost {
 
 impl HookCost {
     /// Time of one run. Nanoseconds.
-    pub(crate) fn mean_ns(&self) -> u64 {
+    pub fn mean_ns(&self) -> u64 {
         self.run_time_ns.checked_div(self.runs).unwrap_or(0)
     }
 }

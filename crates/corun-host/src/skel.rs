@@ -20,8 +20,8 @@ macro_rules! skeleton {
     };
 }
 
+skeleton!(accounts, "/accounts_skel.rs");
 skeleton!(corun, "/corun_skel.rs");
-skeleton!(latency, "/latency_skel.rs");
 skeleton!(observe, "/observe_skel.rs");
 skeleton!(vectors, "/vectors_skel.rs");
 

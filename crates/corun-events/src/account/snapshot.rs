@@ -160,6 +160,7 @@ pub struct Snapshot {
 impl Snapshot {
     /// What happened between `before` and this. A vCPU that `before` does not have is new:
     /// it counts from when it was found. VMs that are gone are in neither.
+    #[must_use]
     pub fn since(&self, before: &Self) -> Self {
         let mut interval = self.clone();
         interval.length_ns = self.at_ns.saturating_sub(before.at_ns);

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The BPF programs that keep the accounts: loaded, attached, read.
+
+use super::hooks;
+use super::table::{Row, Table};
+use crate::error::{During, HostError, Result};
+use crate::hook_costs::{HookCost, HookCosts};
+use crate::host_info;
+use crate::skel::accounts::{AccountsSkel, AccountsSkelBuilder};
+use corun_events::account::Drops;
+use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
+use libbpf_rs::{MapHandle, OpenObject};
+use std::mem::MaybeUninit;
+
+/// The programs, in force while this lives.
+pub(super) struct Attached {
+    skel: AccountsSkel<'static>,
+    table: Table,
+    missing: Vec<String>,
+    costs: Option<HookCosts>,
+}
+
+impl std::fmt::Debug for Attached {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Attached").finish_non_exhaustive()
+    }
+}
+
+impl Attached {
+    /// Loads and attaches them, with room for `max_vcpus` vCPUs.
+    pub(super) fn new(max_vcpus: u32, count_costs: bool) -> Result<Self> {
+        // The skeleton borrows its object; it is loaded once, or once more when kvm was
+        // away, so these few bytes are not worth a self-reference.
+        let object: &'static mut MaybeUninit<OpenObject> =
+            Box::leak(Box::new(MaybeUninit::uninit()));
+        let mut open = AccountsSkelBuilder::default()
+            .open(object)
+            .during("opening the accounts' BPF object")?;
+        let missing = hooks::choose(&mut open.progs)?;
+        let rodata = open.maps.rodata_data.as_mut();
+        let rodata = rodata.ok_or(HostError::Section(".rodata"))?;
+        rodata.max_vcpus = max_vcpus;
+        let is_amd = host_info::vmcb_is_readable();
+        rodata.is_amd = is_amd;
+        let sized = "sizing the accounts' tables";
+        open.maps
+            .accounts
+            .set_max_entries(max_vcpus)
+            .during(sized)?;
+        open.maps.ipis.set_max_entries(max_vcpus).during(sized)?;
+        open.maps
+            .slot_by_vcpu
+            .set_max_entries(max_vcpus)
+            .during(sized)?;
+        open.maps.vm_ids.set_max_entries(max_vcpus).during(sized)?;
+        let mut skel = open
+            .load()
+            .during("loading the accounts' BPF programs (root and a kernel with BTF needed)")?;
+        skel.attach()
+            .during("attaching the accounts to KVM and the scheduler")?;
+        let table = Table::map(&skel.maps.accounts, max_vcpus, is_amd)?;
+        let costs = if count_costs {
+            let map = MapHandle::try_from(&skel.maps.accounts).during("opening the accounts")?;
+            Some(HookCosts::start(&map)?)
+        } else {
+            None
+        };
+        Ok(Self {
+            skel,
+            table,
+            missing,
+            costs,
+        })
+    }
+
+    /// All vCPUs that are known, and what was lost; torn reads are those of this one. `now_ns`
+    /// tells the time in nanoseconds.
+    pub(super) fn read(&self, now_ns: impl Fn() -> u64) -> (Vec<Row>, Drops) {
+        let (rows, torn_reads) = self.table.rows(now_ns);
+        let bss = self.skel.maps.bss_data.as_ref();
+        let drops = Drops {
+            vcpus: bss.map_or(0, |bss| bss.untracked),
+            ipis_joined: bss.map_or(0, |bss| bss.ipis_joined),
+            torn_reads,
+        };
+        (rows, drops)
+    }
+
+    pub(super) fn missing(&self) -> Vec<String> {
+        self.missing.clone()
+    }
+
+    pub(super) fn costs(&self) -> Vec<HookCost> {
+        self.costs.as_ref().map_or_else(Vec::new, HookCosts::read)
+    }
+}
