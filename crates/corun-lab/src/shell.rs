@@ -35,29 +35,37 @@ pub enum ShellError {
     Io(&'static str, #[source] io::Error),
 }
 
+/// Guests that are there before the shell.
+#[derive(Debug)]
+pub struct Guests {
+    /// The case that tells of them, as JSON.
+    pub case: Vec<u8>,
+    /// They do the work of its first phase.
+    pub load: bool,
+}
+
 /// Boots L1 and gives its shell to the terminal, or runs the commands on
-/// standard input when that is no terminal. With `case` (JSON), the case's
-/// guests are started first. Returns the exit code of the commands; 0 after an
+/// standard input when that is no terminal. `guests` are started first. Returns the exit code of the commands; 0 after an
 /// interactive session.
 pub fn run(
     spec: &BootSpec,
     image: &Image,
-    case: Option<&[u8]>,
+    guests: Option<&Guests>,
     dirs: &LabDirs,
     stop: Stop<'_>,
 ) -> Result<u8, ShellError> {
-    let with_case = |layer: RunLayer| match case {
-        Some(json) => layer.with("case.json", json),
+    let with_case = |layer: RunLayer| match guests {
+        Some(guests) => layer.with("case.json", guests.case.as_slice()),
         None => layer,
     };
     if stdin().is_terminal() && stdout().is_terminal() {
-        let layer = with_case(RunLayer::new(&interactive_entry(case.is_some())));
+        let layer = with_case(RunLayer::new(&interactive_entry(guests)));
         interactive(spec, image, &layer, dirs, stop).map(|()| 0)
     } else {
         let mut commands = Vec::new();
         let read = stdin().read_to_end(&mut commands);
         read.map_err(|e| ShellError::Io("reading the commands", e))?;
-        let layer = with_case(RunLayer::new(&batch_entry(case.is_some())));
+        let layer = with_case(RunLayer::new(&batch_entry(guests)));
         let layer = layer.with("commands", commands);
         batch(spec, image, &layer, dirs, stop)
     }
@@ -170,7 +178,7 @@ impl Shown {
 
 /// The driver tells when the guests are up; a script must not race with that.
 const START_GUESTS: &str = r"
-corun lab-driver --guests-only /corun/case.json > /run/guests.log 2>&1 &
+corun lab-driver --guests-only LOAD /corun/case.json > /run/guests.log 2>&1 &
 guests=$!
 while kill -0 $guests 2>/dev/null && ! grep -q 'guests are up' /run/guests.log; do
     sleep 0.2
@@ -178,8 +186,15 @@ done
 cat /run/guests.log
 ";
 
-fn batch_entry(guests: bool) -> String {
-    let start = if guests { START_GUESTS } else { "" };
+fn start_guests(guests: Option<&Guests>) -> String {
+    let Some(guests) = guests else {
+        return String::new();
+    };
+    START_GUESTS.replace(" LOAD", if guests.load { " --load" } else { "" })
+}
+
+fn batch_entry(guests: Option<&Guests>) -> String {
+    let start = start_guests(guests);
     format!(
         "#!/bin/sh\n{start}\necho '{BEGIN}'\nsh /corun/commands < /dev/null\necho \"{END}$?\"\n\
          {stop}\n",
@@ -187,8 +202,8 @@ fn batch_entry(guests: bool) -> String {
     )
 }
 
-fn interactive_entry(guests: bool) -> String {
-    let start = if guests { START_GUESTS } else { "" };
+fn interactive_entry(guests: Option<&Guests>) -> String {
+    let start = start_guests(guests);
     let (columns, rows) =
         terminal_size::terminal_size().map_or((80, 24), |(columns, rows)| (columns.0, rows.0));
     // cttyhack opens the console as a terminal that can do job control.
@@ -199,8 +214,8 @@ fn interactive_entry(guests: bool) -> String {
     )
 }
 
-fn stop_guests(guests: bool) -> &'static str {
-    if guests {
+fn stop_guests(guests: Option<&Guests>) -> &'static str {
+    if guests.is_some() {
         "kill $guests 2>/dev/null; wait $guests"
     } else {
         ""
@@ -246,8 +261,14 @@ mod tests {
 
     #[test]
     fn guests_are_started_only_when_asked_for() {
-        assert!(!batch_entry(false).contains("lab-driver"));
-        assert!(batch_entry(true).contains("--guests-only /corun/case.json"));
-        assert!(interactive_entry(true).contains("lab-driver"));
+        let idle = Guests {
+            case: Vec::new(),
+            load: false,
+        };
+        assert!(!batch_entry(None).contains("lab-driver"));
+        assert!(batch_entry(Some(&idle)).contains("--guests-only /corun/case.json"));
+        assert!(interactive_entry(Some(&idle)).contains("lab-driver"));
+        let busy = Guests { load: true, ..idle };
+        assert!(batch_entry(Some(&busy)).contains("--guests-only --load /corun/case.json"));
     }
 }

@@ -62,6 +62,9 @@ pub(crate) struct ShellArgs {
     /// Start the guests of this case first (a file, or a name from `corun lab cases`)
     #[arg(long, value_name = "CASE")]
     case: Option<String>,
+    /// Give the guests the work of the case's first phase
+    #[arg(long, requires = "case")]
+    load: bool,
     /// CPUs of the emulated host
     #[arg(long, value_name = "N", default_value_t = 2)]
     pcpus: u32,
@@ -146,9 +149,14 @@ fn shell_command(args: &ShellArgs, stop: &AtomicBool) -> Result<ExitCode> {
         },
     };
     let image = build(&image_spec, false, &dirs, stop)?;
-    let json = case
-        .map(|(case, _)| serde_json::to_vec(&case))
+    let guests = case
+        .map(|(case, _)| {
+            serde_json::to_vec(&case).map(|case| shell::Guests {
+                case,
+                load: args.load,
+            })
+        })
         .transpose()?;
-    let code = shell::run(&spec, &image, json.as_deref(), &dirs, stop)?;
+    let code = shell::run(&spec, &image, guests.as_ref(), &dirs, stop)?;
     Ok(ExitCode::from(code))
 }

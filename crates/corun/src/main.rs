@@ -7,6 +7,7 @@ mod lab;
 mod report;
 mod run;
 mod sim;
+mod top;
 
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
@@ -31,6 +32,7 @@ enum Command {
     /// Guests with corun's kernel module
     #[command(subcommand)]
     Guest(guest::Command),
+    Top(top::Args),
     /// The lab: an emulated KVM host that boots anywhere in seconds
     #[command(subcommand)]
     Lab(lab::Command),
@@ -46,6 +48,9 @@ enum Command {
         /// Start the guests and measure nothing
         #[arg(long)]
         guests_only: bool,
+        /// ... while they do the work of its first phase
+        #[arg(long, requires = "guests_only")]
+        load: bool,
     },
     /// Tiny VMs inside the emulated host, for tests of robustness
     #[command(hide = true, subcommand)]
@@ -80,10 +85,16 @@ fn main() -> ExitCode {
 
 fn dispatch(command: Command) -> Result<ExitCode> {
     // The driver handles signals itself: in the lab it is its guests' parent.
-    if let Command::LabDriver { case, guests_only } = command {
+    if let Command::LabDriver {
+        case,
+        guests_only,
+        load,
+    } = command
+    {
         let options = DriverOptions {
             case,
             guests_only,
+            load,
             corun: None,
         };
         return Ok(if driver::run(&options) {
@@ -102,6 +113,7 @@ fn dispatch(command: Command) -> Result<ExitCode> {
         Command::Run(args) => run::run(&args, &stop).map(|()| ExitCode::SUCCESS),
         Command::Doctor(args) => doctor::run(&args),
         Command::Guest(command) => guest::dispatch(&command),
+        Command::Top(args) => top::run(&args, &stop).map(|()| ExitCode::SUCCESS),
         Command::Lab(command) => lab::dispatch(&command, &stop),
         Command::Sim(command) => sim::dispatch(&command, &stop),
         Command::Report(args) => report::run(&args).map(|()| ExitCode::SUCCESS),

@@ -51,6 +51,8 @@ pub struct DriverOptions {
     pub case: PathBuf,
     /// Start the guests, then wait for SIGINT or SIGTERM, and measure nothing.
     pub guests_only: bool,
+    /// ... while they do the work of the case's first phase.
+    pub load: bool,
     /// The `corun` program to run; this program itself when absent.
     pub corun: Option<PathBuf>,
 }
@@ -69,7 +71,7 @@ pub fn run(options: &DriverOptions) -> bool {
 
 fn drive(options: &DriverOptions) -> Result<()> {
     if options.guests_only {
-        return hold_guests(&read_case(&options.case)?);
+        return hold_guests(&read_case(&options.case)?, options.load);
     }
     let mut control = Control::open()?;
     let (case, observers) = match read_case(&options.case).and_then(Observers::attach) {
@@ -147,7 +149,7 @@ fn read_case(path: &Path) -> Result<Case> {
 }
 
 /// Guests for a person at a shell in L1.
-fn hold_guests(case: &Case) -> Result<()> {
+fn hold_guests(case: &Case, load: bool) -> Result<()> {
     let mut signals = SigSet::empty();
     signals.add(Signal::SIGINT);
     signals.add(Signal::SIGTERM);
@@ -158,6 +160,9 @@ fn hold_guests(case: &Case) -> Result<()> {
     let nobody = Control::silent();
     let mut session = Session::new(nobody, Box::new(counters::None), Places::default());
     let _key_holder = boot::start_guests(&mut session, case)?;
+    if let Some(phase) = case.phases.first().filter(|_| load) {
+        window::start_load(&mut session, phase)?;
+    }
     println!("corun lab-driver: guests are up; they end with this process");
     signals.wait().doing(|| "wait for a signal".to_owned())?;
     session.stop_guests();

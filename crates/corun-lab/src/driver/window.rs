@@ -5,6 +5,7 @@ use super::counters::{Counters, growth};
 use super::error::{Context, DriverError, Result};
 use super::procfs;
 use super::session::Session;
+use crate::case::Phase;
 use corun_lab_proto::LatencySummary;
 use corun_lab_proto::agent::{Command, Event, RunResult, WorkloadSpec};
 use corun_lab_proto::control::{Report, VcpuLatency};
@@ -121,6 +122,20 @@ fn begin_observing(session: &mut Session) -> Result<()> {
 fn working<T>(spec: &WindowSpec, of_all: BTreeMap<String, T>) -> BTreeMap<String, T> {
     let works = |g: &String| spec.measured.contains_key(g) || spec.load.contains_key(g);
     of_all.into_iter().filter(|(g, _)| works(g)).collect()
+}
+
+/// Starts the work of `phase` in all its guests, for as long as they live.
+pub(super) fn start_load(session: &mut Session, phase: &Phase) -> Result<()> {
+    let work = phase
+        .run
+        .iter()
+        .map(|(guest, w)| (guest.clone(), w.to_spec()));
+    let spec = WindowSpec {
+        load: work.collect(),
+        ..WindowSpec::default()
+    };
+    let runs = start(session, &spec.load, &spec, None)?;
+    await_starts(session, &runs, &spec).map(|_| ())
 }
 
 /// Run numbers, and whose they are.

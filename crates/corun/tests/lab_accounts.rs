@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The accounts of vCPUs against what the guests and the kernel say of the same
+//! windows, in the lab. Run with `make smoke`.
+
+use serde_json::Value;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+/// Two guests with twice as many vCPUs as there are pCPUs, under the kernel's
+/// scheduler. Long windows: a guest tells steal in ticks of 10 ms.
+const CASE: &str = r#"
+[case]
+name = "accounts"
+title = "two overcommitted guests, their accounts"
+repeats = 1
+warmup_s = 0.5
+measure_s = 6.0
+time_scale = 1
+latency = true
+
+[[scheduler]]
+label = "eevdf"
+kind = "kernel"
+
+[[guest]]
+name = "a"
+vcpus = 2
+
+[[guest]]
+name = "b"
+vcpus = 2
+
+[[phase]]
+name = "cpu"
+measure = ["a", "b"]
+run = { a = { workload = "cpu" }, b = { workload = "cpu" } }
+
+[[phase]]
+name = "tlb"
+measure = ["a", "b"]
+run = { a = { workload = "tlb" }, b = { workload = "tlb" } }
+
+[gate]
+enabled = false
+"#;
+
+/// The case's file, in a folder that goes with it.
+struct CaseFile {
+    _folder: tempfile::TempDir,
+    path: PathBuf,
+}
+
+impl CaseFile {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("accounts.toml");
+        std::fs::write(&path, CASE).expect("writes");
+        Self {
+            _folder: folder,
+            path,
+        }
+    }
+
+    fn corun(&self, before: &[&str], after: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_corun"));
+        command
+            .args(before)
+            .arg(&self.path)
+            .args(after)
+            .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+}
+
+/// Runs `command` with `input`; again when it fails, as the emulator may.
+fn output(mut command: Command, input: &str) -> Output {
+    let mut once = || {
+        let mut child = command.spawn().expect("corun starts");
+        let mut stdin = child.stdin.take().expect("is piped");
+        stdin.write_all(input.as_bytes()).expect("corun reads");
+        drop(stdin);
+        child.wait_with_output().expect("corun ends")
+    };
+    let first = once();
+    if first.status.success() {
+        return first;
+    }
+    eprintln!("again after:\n{}", String::from_utf8_lossy(&first.stderr));
+    once()
+}
+
+fn text(output: &Output) -> String {
+    let (out, err) = (&output.stdout, &output.stderr);
+    format!(
+        "{}\n{}",
+        String::from_utf8_lossy(out),
+        String::from_utf8_lossy(err)
+    )
+}
+
+fn ns(value: &Value) -> f64 {
+    value
+        .as_f64()
+        .unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+/// What must agree with `other`, and by how much it does not, as a share of `whole`.
+fn error(ours: f64, other: f64, whole: f64) -> f64 {
+    (ours - other).abs() / whole
+}
+
+#[test]
+#[ignore = "boots the lab: make smoke"]
+fn ready_time_is_the_guests_steal_and_times_add_up() {
+    let case = CaseFile::new();
+    let relaxed = ["--json", "--max-foreign", "100", "--max-steal", "100"];
+    let output = output(case.corun(&["lab", "run"], &relaxed), "");
+    assert!(output.status.success(), "{}", text(&output));
+    let result: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let samples = result["samples"].as_array().expect("samples");
+    assert_eq!(samples.len(), 2);
+    for sample in samples {
+        for guest in ["a", "b"] {
+            check_guest(sample, guest);
+        }
+    }
+}
+
+/// The accounts of `guest` in `sample` against its own words, and the kernel's.
+fn check_guest(sample: &Value, guest: &str) {
+    let sums = &sample["vcpu_latency"][guest]["sums_ns"];
+    let part = |name: &str| ns(&sums[name]);
+    let ready: f64 = [
+        "other_vm",
+        "sibling",
+        "host_task",
+        "woken",
+        "limited",
+        "other",
+    ]
+    .iter()
+    .map(|cause| part(&format!("ready_{cause}")))
+    .sum();
+    let wall = part("wall");
+    let all = part("run") + part("poll") + ready + part("halted") + part("blocked");
+    let cpu = ns(&sample["cpu_ns"][guest]);
+    let elapsed = ns(&sample["elapsed_ns"]);
+    let run = &sample["guests"][guest];
+    // The guest's window and ours differ in length by a little.
+    let steal = ns(&run["steal_ns"]) * elapsed / ns(&run["elapsed_ns"]);
+    let phase = &sample["phase"];
+    println!(
+        "{phase} {guest}: parts {:.3} % off wall, ready {:.1} % against steal {:.1} %, \
+         run {:.1} % against the kernel's {:.1} %",
+        100.0 * error(all, wall, wall),
+        100.0 * ready / wall,
+        100.0 * steal / wall,
+        100.0 * (part("run") + part("poll")) / wall,
+        100.0 * cpu / wall
+    );
+    assert!(error(all, wall, wall) < 0.01, "{all} of {wall}: {sums}");
+    // Two vCPUs for as long as the window.
+    assert!(error(wall, 2.0 * elapsed, 2.0 * elapsed) < 0.02, "{wall}");
+    assert!(ready / wall > 0.2, "not overcommitted: {sums}");
+    assert!(error(ready, steal, wall) < 0.05, "{ready} and {steal}");
+    // The VMM's other threads are in the kernel's figure only.
+    assert!(
+        error(part("run") + part("poll"), cpu, wall) < 0.05,
+        "{cpu}: {sums}"
+    );
+}
+
+const TOP: &str = r#"
+corun top --json -n 1 -i 5 --hook-costs > /tmp/json || exit 1
+corun top --batch -n 1 -i 3 --vcpus > /tmp/table || exit 1
+echo "JSON $(head -1 /tmp/json)"
+echo "COSTS $(tail -1 /tmp/json)"
+cat /tmp/table
+dmesg | grep -E 'BUG|Oops|stall' && echo "kernel complains"
+true
+"#;
+
+#[test]
+#[ignore = "boots the lab: make smoke"]
+fn top_shows_who_waits_for_whom() {
+    let case = CaseFile::new();
+    let output = output(case.corun(&["lab", "shell", "--load", "--case"], &[]), TOP);
+    let said = text(&output);
+    println!("{said}");
+    assert!(output.status.success() && !said.contains("kernel complains"));
+    let line = said.lines().find_map(|l| l.strip_prefix("JSON "));
+    let interval: corun_events::account::Snapshot =
+        serde_json::from_str(line.expect("a line of JSON")).expect("accounts");
+    assert!(interval.missing.is_empty(), "{:?}", interval.missing);
+    let names: Vec<&str> = interval.vms.iter().map(|vm| vm.name.as_str()).collect();
+    assert!(names.contains(&"a") && names.contains(&"b"), "{names:?}");
+    let worst = corun_events::account::imbalance(&interval).expect("vCPUs");
+    assert!(worst.error < 0.01, "{worst:?}");
+    for vm in interval.vms.iter().filter(|vm| vm.name.len() == 1) {
+        assert_eq!(vm.vcpus.len(), 2);
+        let total = vm.total();
+        let ready = &total.times.ready;
+        assert!(total.share(ready.total_ns()) > 0.2, "{ready:?}");
+        assert!(ready.other_vm_ns + ready.sibling_ns > ready.total_ns() / 2);
+        assert!(total.all_exits() > 0, "no exit was counted");
+    }
+    for word in ["RDY%", "BEHIND", "vCPU 1", "scheduler: kernel"] {
+        assert!(said.contains(word), "no {word:?}");
+    }
+    assert!(said.contains(r#"COSTS {"hook_costs":[{"#), "{said}");
+}
