@@ -28,8 +28,8 @@ const NO_KVM: &str = "kvm: the module is not loaded, or has no type information;
 /// How the accounts are kept.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct AccountOptions {
-    /// vCPUs that have room, 1 to 65536; those beyond are counted as drops. `None`: 16 for each pCPU, and
-    /// at least 1024.
+    /// vCPUs that have room, 1 to 65536; those beyond are counted as drops. `None`: 16 for
+    /// each pCPU, and at least 1024.
     pub max_vcpus: Option<u32>,
     /// Count what the BPF programs cost, for [`Accounts::costs`].
     pub hook_costs: bool,
