@@ -10,6 +10,7 @@ mod table;
 
 use crate::error::Result;
 use crate::hook_costs::HookCost;
+use crate::root::Root;
 use crate::{host_info, vms};
 use attached::Attached;
 use corun_events::account::{Drops, SNAPSHOT_VERSION, Snapshot, Vm};
@@ -128,10 +129,11 @@ impl Accounts {
             vm.vcpus.push(row.vcpu);
         }
         self.names.retain(|id, _| all.contains_key(id));
+        let root = Root::default();
         for vm in all.values_mut() {
             vm.vcpus.sort_by_key(|v| v.vcpu);
             let name = self.names.entry(vm.id);
-            vm.name = name.or_insert_with(|| vms::name_of(vm.pid)).clone();
+            vm.name = name.or_insert_with(|| vms::name_of(&root, vm.pid)).clone();
         }
         all.into_values().collect()
     }

@@ -1,183 +1,149 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! `corun doctor`: what is wrong on this host, and how to put it right.
+//! `corun doctor`: what this host has and lacks, which VMs lose time and why, and
+//! what to do about it. Reads, measures for some seconds, changes nothing unless
+//! asked to repair.
 
-use crate::counters;
+mod host;
+mod judge;
+mod left;
+mod pv;
+mod report;
+mod sample;
+mod setup;
+mod targets;
+mod text;
+#[cfg(test)]
+pub(crate) mod tree;
+mod vm;
+
+pub use pv::Pv;
+pub use report::{Finding, REPORT_VERSION, Report, Sampled, Severity, Unseen, Verdict};
+pub use text::text;
+pub use vm::{CpuLimit, VmReport};
+
 use crate::halt::Places;
-use crate::halt::left::{self, Left};
-use crate::host_info;
-use serde::Serialize;
+use crate::root::Root;
+use crate::{counters, features, hazards};
+use report::Notes;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
-/// How a check came out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Outcome {
-    /// Nothing to do.
-    Ok,
-    /// Something to do.
-    Problem,
-    /// It was put right just now.
-    Repaired,
+/// What to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// Put right what a killed corun left.
+    pub repair: bool,
+    /// How long to watch the VMs; none: not at all.
+    pub watch: Option<Duration>,
 }
 
-/// What one check found.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Finding {
-    /// Name of the check; stable.
-    pub check: &'static str,
-    /// How it came out.
-    pub outcome: Outcome,
-    /// What was found.
-    pub text: String,
-    /// What to do about a problem.
-    pub next_step: Option<String>,
+/// What files do not tell; tests give their own.
+struct Sources<'a> {
+    /// A task with a core-scheduling cookie, and its name.
+    cookie: Option<(i32, String)>,
+    /// Whether a killed corun left its counters' map.
+    left_map: bool,
+    /// Removes it.
+    unpin: fn(),
+    accounts: Result<sample::Accounts<'a>, String>,
 }
 
-/// Runs all checks; `repair`: puts right what corun can put right.
-pub fn check(repair: bool) -> Vec<Finding> {
-    let left = counters::is_pinned() && !host_info::corun_is_loaded();
-    vec![
-        halt_polling(&Places::default(), repair),
-        pinned_map(left, repair, counters::unpin),
-    ]
-}
-
-/// True when no problem is left.
-pub fn is_healthy(findings: &[Finding]) -> bool {
-    findings.iter().all(|f| f.outcome != Outcome::Problem)
-}
-
-/// Has a corun that was killed left its halt polling in force?
-fn halt_polling(places: &Places, repair: bool) -> Finding {
-    let found = if repair {
-        left::repair(places)
-    } else {
-        left::inspect(places)
+/// Examines this host. `stop` ends the watching early.
+pub fn examine(options: &Options, stop: &AtomicBool) -> Report {
+    let root = Root::default();
+    let sources = Sources {
+        cookie: hazards::first_task_with_cookie(),
+        left_map: counters::is_pinned() && !crate::host_info::corun_is_loaded(),
+        unpin: counters::unpin,
+        accounts: Err("accounts by BPF are not built yet".to_owned()),
     };
-    let (outcome, text, next_step) = match found {
-        Ok(Left::Nothing) => (
-            Outcome::Ok,
-            "halt_poll_ns is as it was set".to_owned(),
-            None,
-        ),
-        Ok(Left::InUse { pid }) => {
-            let text = format!("steered by corun (pid {pid}), which runs");
-            (Outcome::Ok, text, None)
-        }
-        Ok(Left::Void { why }) => {
-            let text = format!("a killed corun left a record, but nothing to undo: {why}");
-            (Outcome::Ok, text, None)
-        }
-        Ok(Left::Changed {
-            pid,
-            present_ns,
-            operator_ns,
-        }) => {
-            let text = format!(
-                "corun (pid {pid}) was killed and left halt_poll_ns at {present_ns}; the \
-                 operator's value is {operator_ns}"
-            );
-            if repair {
-                (Outcome::Repaired, text, None)
-            } else {
-                let next = "run `corun doctor --repair` as root, or start `corun run`";
-                (Outcome::Problem, text, Some(next.to_owned()))
-            }
-        }
-        Err(e) => {
-            let text = format!("cannot tell whether halt_poll_ns is as it was set: {e}");
-            (
-                Outcome::Problem,
-                text,
-                Some("run `corun doctor` as root".to_owned()),
-            )
-        }
-    };
-    Finding {
-        check: "halt-polling",
-        outcome,
-        text,
-        next_step,
+    report_of(&root, options, sources, |length| sample::wait(length, stop))
+}
+
+fn report_of(
+    root: &Root,
+    options: &Options,
+    sources: Sources<'_>,
+    watch: impl FnOnce(Duration),
+) -> Report {
+    let mut notes = Notes::default();
+    left::halt_polling(&Places::below(root.folder()), options.repair, &mut notes);
+    left::pinned_map(sources.left_map, options.repair, sources.unpin, &mut notes);
+    host::check(root, sources.cookie, &mut notes);
+    targets::check(root, &mut notes);
+    let mut found = vm::find(root);
+    if found.closed_processes > 0 {
+        notes.blind(
+            "whether processes of other users are VMs",
+            format!(
+                "the descriptors of {} processes may not be read; run `corun doctor` as root",
+                found.closed_processes
+            ),
+        );
+    }
+    setup::check(&found.vms, setup::online(root).as_ref(), &mut notes);
+    let watched = options.watch.filter(|_| !found.vms.is_empty());
+    let sampled = watched.and_then(|length| {
+        let watch = || watch(length);
+        let sample = sample::take(root, &found.vms, sources.accounts, watch, &mut notes);
+        judged(&mut found.vms, sample.as_ref(), &mut notes)
+    });
+    notes.rank();
+    Report {
+        corun_doctor: REPORT_VERSION,
+        version: env!("CARGO_PKG_VERSION"),
+        kernel: root.kernel_release(),
+        verdict: notes.verdict(),
+        features: features::all(root),
+        vms: found.vms,
+        sampled,
+        findings: notes.findings,
+        repaired: notes.repaired,
+        unseen: notes.unseen,
     }
 }
 
-/// Has a corun that was killed left its counters' map (some 10 KiB)?
-fn pinned_map(left: bool, repair: bool, unpin: impl FnOnce()) -> Finding {
-    let (outcome, text, next_step) = match (left, repair) {
-        (false, _) => (Outcome::Ok, "no map was left behind", None),
-        (true, false) => (
-            Outcome::Problem,
-            "a killed corun left its counters' map in /sys/fs/bpf/corun",
-            Some("run `corun doctor --repair` as root, or start `corun run`".to_owned()),
-        ),
-        (true, true) => {
-            unpin();
-            (
-                Outcome::Repaired,
-                "removed the counters' map of a killed corun",
-                None,
-            )
-        }
+/// Gives VMs their accounts and judges them.
+fn judged(
+    vms: &mut [VmReport],
+    sample: Option<&sample::Sample>,
+    notes: &mut Notes,
+) -> Option<Sampled> {
+    let Some(sample) = sample else {
+        notes.blind(
+            "what VMs do",
+            "neither BPF nor /proc tells how long vCPUs ran and waited: the kernel counts it with \
+             CONFIG_SCHEDSTATS, and the VMM must name its threads",
+        );
+        return None;
     };
-    Finding {
-        check: "pinned-map",
-        outcome,
-        text: text.to_owned(),
-        next_step,
+    for vm in &mut *vms {
+        let of_vm = |seen: &&corun_events::account::Vm| seen.pid == vm.pid.unsigned_abs();
+        vm.account = sample
+            .interval
+            .vms
+            .iter()
+            .find(of_vm)
+            .map(corun_events::account::Vm::total)
+            // No vCPU of it was seen: nothing is known.
+            .filter(|account| account.wall_ns > 0);
     }
+    for missing in &sample.interval.missing {
+        notes.unknown("an event of the kernel's", missing.clone());
+    }
+    let drops = sample.interval.drops;
+    if drops.vcpus > 0 {
+        notes.unknown(
+            "vCPUs beyond the accounts' table",
+            format!("{} looks at vCPUs without a place", drops.vcpus),
+        );
+    }
+    judge::check(vms, sample, notes);
+    Some(Sampled {
+        length_s: sample.interval.length_ns as f64 / 1e9,
+        by_bpf: sample.causes_known,
+    })
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::halt::tests::{FakeHost, killed};
-
-    #[test]
-    fn a_host_that_nobody_changed_is_healthy() {
-        let host = FakeHost::new();
-        for repair in [false, true] {
-            let findings = [halt_polling(&host.places, repair)];
-            assert_eq!(findings[0].outcome, Outcome::Ok);
-            assert!(is_healthy(&findings));
-        }
-    }
-
-    #[test]
-    fn a_map_that_was_left_is_a_problem_until_it_is_removed() {
-        let mut removed = false;
-        assert_eq!(pinned_map(false, true, || ()).outcome, Outcome::Ok);
-        assert_eq!(pinned_map(true, false, || ()).outcome, Outcome::Problem);
-        let found = pinned_map(true, true, || removed = true);
-        assert_eq!(found.outcome, Outcome::Repaired);
-        assert!(removed);
-    }
-
-    #[test]
-    fn what_a_killed_corun_left_is_a_problem_until_it_is_repaired() {
-        let host = FakeHost::new();
-        killed::leave(&host);
-        let found = halt_polling(&host.places, false);
-        assert_eq!(found.outcome, Outcome::Problem);
-        assert!(
-            found
-                .next_step
-                .as_ref()
-                .is_some_and(|s| s.contains("--repair"))
-        );
-        assert!(!is_healthy(&[found]));
-        assert_eq!(host.value_ns(), 0, "looking changed it");
-        let repaired = halt_polling(&host.places, true);
-        assert_eq!(
-            (repaired.outcome, host.value_ns()),
-            (Outcome::Repaired, 200_000)
-        );
-        assert_eq!(halt_polling(&host.places, false).outcome, Outcome::Ok);
-    }
-
-    #[test]
-    fn a_record_that_cannot_be_read_is_told() {
-        let host = FakeHost::new();
-        host.block_record();
-        let found = halt_polling(&host.places, false);
-        assert_eq!(found.outcome, Outcome::Problem, "{}", found.text);
-    }
-}
+mod tests;

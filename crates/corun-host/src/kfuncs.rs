@@ -8,6 +8,7 @@
 //! finds them by tags that pahole writes, and versions of pahole before 1.27 lose
 //! some of these. Where a tag was lost, the verifier refuses every call.
 
+use crate::root::Root;
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::{Func, FuncProto};
 
@@ -23,8 +24,8 @@ const IMPLICIT: &str = "aux";
 
 /// The first function that cannot be called here; `None` also when the BTF
 /// cannot be read, which loading will tell of.
-pub(crate) fn first_broken() -> Option<&'static str> {
-    let btf = Btf::from_vmlinux().ok()?;
+pub(crate) fn first_broken(root: &Root) -> Option<&'static str> {
+    let btf = Btf::from_path(root.path("sys/kernel/btf/vmlinux")).ok()?;
     NEEDED.into_iter().find(|name| is_broken(&btf, name))
 }
 

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! corun's host side: loads the sched_ext scheduler, finds VMs, reads counters.
 //!
-//! [`run`] is `corun run`; [`preflight`] tells what the host has and refuses
-//! known hazards; [`observe`] counts directed yields and [`accounts`] tells what
-//! vCPUs do and wait for, both under any scheduler.
+//! [`run`] is `corun run`; [`features`] tells what the host has, [`preflight`] refuses
+//! known [`hazards`], [`doctor`] says what is wrong; [`observe`] counts directed yields
+//! and [`accounts`] tells what vCPUs do and wait for, both under any scheduler.
 
 pub mod accounts;
 pub mod counters;
 pub mod doctor;
 mod error;
+pub mod features;
 mod guests;
 mod halt;
+pub mod hazards;
 mod hook_costs;
 mod hooks;
 mod host_info;
@@ -20,6 +22,7 @@ mod kfuncs;
 pub mod observe;
 pub mod options;
 pub mod preflight;
+pub mod root;
 pub mod run;
 mod sched;
 mod skel;

@@ -1,22 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What this host has and lacks, and the known hazards that corun refuses to
-//! run into. Features are probed, never inferred from a version; a hazard that
-//! is a kernel bug can only be known by its version, and says so.
+//! Why corun's scheduler cannot or should not be loaded on this host.
 
-use crate::{host_info, kfuncs};
-use serde::Serialize;
-use std::path::Path;
-
-/// Something corun can use.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Feature {
-    /// Short name.
-    pub name: &'static str,
-    /// Whether this host has it.
-    pub found: bool,
-    /// What was seen, or what is lost without it.
-    pub detail: String,
-}
+use crate::hazards::{first_psi_trigger, first_task_with_cookie, has_psi_deadlock};
+use crate::kfuncs;
+use crate::root::Root;
 
 /// Why corun does not load its scheduler here.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -95,26 +82,23 @@ pub enum Refusal {
     },
 }
 
-/// Names that `--ignore-hazard` takes.
-pub const HAZARDS: [&str; 2] = ["core-sched", "psi-trigger"];
-
 /// Refuses when the scheduler cannot or should not be loaded here.
-pub fn check(ignored_hazards: &[String]) -> Result<(), Refusal> {
-    let release = host_info::kernel_release();
+pub fn check(root: &Root, ignored_hazards: &[String]) -> Result<(), Refusal> {
+    let release = root.kernel_release();
     // What the kernel lacks is told to everybody; only then are rights asked for.
-    if host_info::sched_ext_state().is_none() {
+    if root.sched_ext_state().is_none() {
         return Err(Refusal::NoSchedExt { release });
     }
-    if !Path::new("/sys/kernel/btf/vmlinux").exists() {
+    if !root.has_types("vmlinux") {
         return Err(Refusal::NoBtf { release });
     }
-    if let Some(kfunc) = kfuncs::first_broken() {
+    if let Some(kfunc) = kfuncs::first_broken(root) {
         return Err(Refusal::BrokenKfuncs { release, kfunc });
     }
     if !nix::unistd::geteuid().is_root() {
         return Err(Refusal::NotRoot);
     }
-    if let Some(name) = host_info::loaded_scheduler() {
+    if let Some(name) = root.loaded_scheduler() {
         return Err(Refusal::OtherScheduler { name });
     }
     let ignored = |hazard: &str| ignored_hazards.iter().any(|h| h == hazard);
@@ -125,167 +109,11 @@ pub fn check(ignored_hazards: &[String]) -> Result<(), Refusal> {
     }
     if !ignored("psi-trigger")
         && has_psi_deadlock(&release)
-        && let Some((pid, comm)) = first_psi_trigger()
+        && let Some((pid, comm)) = first_psi_trigger(root)
     {
         return Err(Refusal::PsiTrigger { release, pid, comm });
     }
     Ok(())
-}
-
-/// The 7.1 series deadlocks between PSI triggers and enabling a scheduler.
-fn has_psi_deadlock(release: &str) -> bool {
-    release.starts_with("7.1.") || release == "7.1"
-}
-
-fn processes() -> impl Iterator<Item = i32> {
-    std::fs::read_dir("/proc")
-        .into_iter()
-        .flatten()
-        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-}
-
-fn comm_of(pid: i32) -> String {
-    crate::text::first_line(format!("/proc/{pid}/comm")).unwrap_or_default()
-}
-
-/// A task that shares its core only with its like (prctl `PR_SCHED_CORE`).
-fn first_task_with_cookie() -> Option<(i32, String)> {
-    for pid in processes() {
-        let tasks = std::fs::read_dir(format!("/proc/{pid}/task"))
-            .into_iter()
-            .flatten();
-        for tid in tasks.filter_map(|t| t.ok()?.file_name().to_str()?.parse::<i32>().ok()) {
-            match core_cookie(tid) {
-                Some(0) => {}
-                Some(_) => return Some((tid, comm_of(pid))),
-                // No SMT or no core scheduling in this kernel: no cookies at all.
-                None if nix::errno::Errno::last() != nix::errno::Errno::ESRCH => return None,
-                None => {}
-            }
-        }
-    }
-    None
-}
-
-fn core_cookie(tid: i32) -> Option<u64> {
-    const PR_SCHED_CORE_GET: libc::c_ulong = 0;
-    const PIDTYPE_PID: libc::c_ulong = 0;
-    let mut cookie: u64 = 0;
-    // SAFETY: the kernel writes one u64 to the pointer, which lives through the call.
-    let ret = unsafe {
-        libc::prctl(
-            libc::PR_SCHED_CORE,
-            PR_SCHED_CORE_GET,
-            libc::c_ulong::from(tid.unsigned_abs()),
-            PIDTYPE_PID,
-            &raw mut cookie,
-        )
-    };
-    (ret == 0).then_some(cookie)
-}
-
-/// A process that holds a pressure file open for writing: that is a trigger.
-fn first_psi_trigger() -> Option<(i32, String)> {
-    processes().find_map(|pid| {
-        let fds = std::fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
-        fds.filter_map(|fd| std::fs::read_link(fd.ok()?.path()).ok())
-            .any(|target| is_pressure_file(&target))
-            .then(|| (pid, comm_of(pid)))
-    })
-}
-
-fn is_pressure_file(path: &Path) -> bool {
-    path.starts_with("/proc/pressure")
-        || path
-            .file_name()
-            .and_then(|n| n.to_str())
-            .is_some_and(|n| n.ends_with(".pressure"))
-}
-
-/// Everything that corun can make use of, found or not.
-pub fn features() -> Vec<Feature> {
-    vec![
-        sched_ext(),
-        kvm_types(),
-        ple(),
-        ipi_visibility(),
-        halt_polling(),
-    ]
-}
-
-fn feature(name: &'static str, found: bool, detail: impl Into<String>) -> Feature {
-    Feature {
-        name,
-        found,
-        detail: detail.into(),
-    }
-}
-
-fn sched_ext() -> Feature {
-    match host_info::sched_ext_state() {
-        Some(state) => feature("sched_ext", true, format!("state {state}")),
-        None => feature("sched_ext", false, "kernel without CONFIG_SCHED_CLASS_EXT"),
-    }
-}
-
-fn kvm_types() -> Feature {
-    if host_info::kvm_has_btf() {
-        feature("kvm", true, "loaded, with type information")
-    } else if host_info::kvm_is_loaded() {
-        feature(
-            "kvm",
-            false,
-            "loaded without BTF: VMs cannot be discovered, all tasks are equal",
-        )
-    } else {
-        feature(
-            "kvm",
-            false,
-            "not loaded yet: VMs are discovered once it is",
-        )
-    }
-}
-
-fn ple() -> Feature {
-    let intel = host_info::module_parameter("kvm_intel", "ple_gap");
-    let amd = host_info::module_parameter("kvm_amd", "pause_filter_count");
-    match (intel, amd) {
-        (Some(gap), _) if gap != "0" => feature("PLE", true, format!("kvm_intel ple_gap {gap}")),
-        (_, Some(count)) if count != "0" && host_info::cpu_has("pausefilter") => {
-            feature("PLE", true, format!("kvm_amd pause_filter_count {count}"))
-        }
-        _ => feature(
-            "PLE",
-            false,
-            "no PLE: a spinning vCPU is noticed only by paravirtual yields and kicks",
-        ),
-    }
-}
-
-fn ipi_visibility() -> Feature {
-    let yes = |value: Option<String>| value.is_some_and(|v| v == "Y" || v == "1");
-    let avic = yes(host_info::module_parameter("kvm_amd", "avic"));
-    let ipiv = yes(host_info::module_parameter("kvm_intel", "enable_ipiv"));
-    if avic || ipiv {
-        feature(
-            "IPI exits",
-            false,
-            "IPI virtualization is on: IPIs between running vCPUs are not seen",
-        )
-    } else {
-        feature(
-            "IPI exits",
-            true,
-            "every IPI exits, so sender and target are known",
-        )
-    }
-}
-
-fn halt_polling() -> Feature {
-    match host_info::module_parameter("kvm", "halt_poll_ns") {
-        Some(ns) => feature("halt polling", true, format!("halt_poll_ns {ns}")),
-        None => feature("halt polling", false, "kvm not loaded"),
-    }
 }
 
 #[cfg(test)]
@@ -293,39 +121,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_71_series_has_the_psi_deadlock() {
-        assert!(has_psi_deadlock("7.1.13+deb13-amd64"));
-        assert!(!has_psi_deadlock("7.10.1"));
-        assert!(!has_psi_deadlock("7.2.12+deb13-amd64"));
-    }
-
-    #[test]
-    fn pressure_files_are_recognized_in_proc_and_cgroups() {
-        assert!(is_pressure_file(Path::new("/proc/pressure/memory")));
-        assert!(is_pressure_file(Path::new(
-            "/sys/fs/cgroup/x.slice/memory.pressure"
-        )));
-        assert!(!is_pressure_file(Path::new("/proc/meminfo")));
-    }
-
-    #[test]
     fn a_host_without_sched_ext_is_refused_by_name() {
-        if host_info::sched_ext_state().is_some() {
+        let root = Root::default();
+        if root.sched_ext_state().is_some() {
             println!("SKIP: this kernel has sched_ext");
             return;
         }
-        let refusal = check(&[]).unwrap_err();
+        let refusal = check(&root, &[]).unwrap_err();
         assert!(matches!(refusal, Refusal::NoSchedExt { .. }), "{refusal}");
         assert!(
             refusal.to_string().contains("CONFIG_SCHED_CLASS_EXT"),
             "{refusal}"
         );
-    }
-
-    #[test]
-    fn every_feature_explains_itself() {
-        for f in features() {
-            assert!(!f.detail.is_empty(), "{}", f.name);
-        }
     }
 }

@@ -8,9 +8,10 @@ use crate::guests::Guests;
 use crate::halt::{HaltSteering, Places};
 use crate::kernel_exit::KernelExit;
 use crate::options::RunOptions;
+use crate::root::Root;
 use crate::sched::Scheduler;
 use crate::vms::Vm;
-use crate::{host_info, preflight};
+use crate::{features, host_info, preflight};
 use corun_policy::Mechanisms;
 use corun_symbols::Library;
 use report::{Reporter, Stats};
@@ -27,8 +28,9 @@ const REFRESH: Duration = Duration::from_secs(1);
 pub fn run(options: &RunOptions, stop: &AtomicBool) -> Result<()> {
     let tunables = options.tunables()?;
     let reporter = Reporter::new(options.json);
-    reporter.host(&host_info::kernel_release(), &preflight::features())?;
-    preflight::check(&options.ignored_hazards)?;
+    let root = Root::default();
+    reporter.host(&root.kernel_release(), &features::of_scheduling(&root))?;
+    preflight::check(&root, &options.ignored_hazards)?;
     let symbols = Library::read(&options.symbols)?;
     reporter.symbols(&symbols)?;
     // Outlives the schedulers: whatever ends this function, its drop restores.

@@ -9,6 +9,7 @@ use crate::hooks;
 use crate::host_info;
 use crate::in_use::{self, InUse};
 use crate::kernel_exit::KernelExit;
+use crate::root::Root;
 use crate::skel::corun::{CorunSkel, CorunSkelBuilder, types};
 use crate::skel::tunables_for_bpf;
 use crate::text::c_string;
@@ -137,6 +138,7 @@ impl Scheduler {
 
     /// VMs found, with names and weights looked up now.
     pub(crate) fn vms(&self) -> Vec<Vm> {
+        let root = Root::default();
         let Some(bss) = self.skel.maps.bss_data.as_ref() else {
             return Vec::new();
         };
@@ -148,10 +150,10 @@ impl Scheduler {
             .map(|(slot, (info, vm))| Vm {
                 slot,
                 generation: info.generation,
-                name: vms::name_of(info.tgid),
+                name: vms::name_of(&root, info.tgid),
                 pid: info.tgid,
                 vcpus: info.nr_vcpus,
-                weight: vms::weight_of(info.tgid),
+                weight: vms::weight_of(&root, info.tgid),
                 used_ns: vm.used_ns,
             })
             .collect()

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Small readers of kernel text.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// A NUL-terminated C string in a BPF array.
@@ -20,6 +21,20 @@ pub(crate) fn first_line(path: impl AsRef<Path>) -> Option<String> {
     Some(text.lines().next().unwrap_or("").trim().to_owned())
 }
 
+/// CPUs in a list like `0-3,8`; `None` when it is none.
+pub(crate) fn cpus_in_list(list: &str) -> Option<BTreeSet<u32>> {
+    let mut cpus = BTreeSet::new();
+    for part in list.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
+        if last < first {
+            return None;
+        }
+        cpus.extend(first..=last);
+    }
+    Some(cpus)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -29,6 +44,15 @@ mod tests {
         assert_eq!(c_string(&[104, 105, 0, 120]), "hi");
         assert_eq!(c_string(&[104, 105]), "hi");
         assert_eq!(c_string(&[]), "");
+    }
+
+    #[test]
+    fn cpu_lists_are_read() {
+        let count = |list| cpus_in_list(list).map(|cpus| cpus.len());
+        assert_eq!(count("0"), Some(1));
+        assert_eq!(count("0-3,8,10-11"), Some(7));
+        assert_eq!(count("3-0"), None);
+        assert_eq!(count(""), None);
     }
 
     #[test]

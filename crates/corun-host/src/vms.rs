@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What a VM is to an operator: its name and its weight.
 
-use crate::text::first_line;
+use crate::root::Root;
 use serde::Serialize;
-use std::path::Path;
 
 /// Weight of a cgroup that says nothing else (kernel: `CGROUP_WEIGHT_DFL`).
 const DEFAULT_WEIGHT: u32 = 100;
@@ -28,18 +27,20 @@ pub(crate) struct Vm {
 }
 
 /// The VM's name as its VMM was told: QEMU's `-name guest=NAME,...` or `-name NAME`.
-pub(crate) fn name_of(pid: u32) -> String {
-    std::fs::read(format!("/proc/{pid}/cmdline"))
-        .ok()
-        .and_then(|bytes| name_from_cmdline(&bytes))
-        .unwrap_or_else(|| format!("pid-{pid}"))
+pub(crate) fn name_of(root: &Root, pid: u32) -> String {
+    name_from_arguments(&arguments_of(root, pid)).unwrap_or_else(|| format!("pid-{pid}"))
 }
 
-fn name_from_cmdline(cmdline: &[u8]) -> Option<String> {
-    let args: Vec<String> = cmdline
+/// A process' command line, empty when it cannot be read.
+pub(crate) fn arguments_of(root: &Root, pid: u32) -> Vec<String> {
+    let bytes = std::fs::read(root.path(&format!("proc/{pid}/cmdline"))).unwrap_or_default();
+    bytes
         .split(|b| *b == 0)
         .map(|a| String::from_utf8_lossy(a).into_owned())
-        .collect();
+        .collect()
+}
+
+fn name_from_arguments(args: &[String]) -> Option<String> {
     let at = args.iter().position(|a| a == "-name" || a == "--name")?;
     let value = args.get(at + 1)?;
     let name = value
@@ -50,22 +51,23 @@ fn name_from_cmdline(cmdline: &[u8]) -> Option<String> {
 }
 
 /// The weight of the VM's cgroup; 100 where there is none.
-pub(crate) fn weight_of(pid: u32) -> u32 {
-    let Some(line) = unified_cgroup(pid) else {
+pub(crate) fn weight_of(root: &Root, pid: u32) -> u32 {
+    let Some(path) = unified_cgroup(root, &format!("proc/{pid}")) else {
         return DEFAULT_WEIGHT;
     };
-    let group = vm_cgroup(&line);
-    first_line(
-        Path::new("/sys/fs/cgroup")
-            .join(group.trim_start_matches('/'))
-            .join("cpu.weight"),
-    )
-    .and_then(|w| w.parse().ok())
-    .unwrap_or(DEFAULT_WEIGHT)
+    root.line(&cgroup_file(vm_cgroup(&path), "cpu.weight"))
+        .and_then(|w| w.parse().ok())
+        .unwrap_or(DEFAULT_WEIGHT)
 }
 
-fn unified_cgroup(pid: u32) -> Option<String> {
-    std::fs::read_to_string(format!("/proc/{pid}/cgroup"))
+/// A file of the cgroup `group`, which begins with a slash.
+pub(crate) fn cgroup_file(group: &str, file: &str) -> String {
+    format!("sys/fs/cgroup/{}/{file}", group.trim_matches('/'))
+}
+
+/// The cgroup (version 2) of the process or thread whose folder in /proc is `of`.
+pub(crate) fn unified_cgroup(root: &Root, of: &str) -> Option<String> {
+    root.text(&format!("{of}/cgroup"))
         .ok()?
         .lines()
         .find_map(|line| line.strip_prefix("0::").map(str::to_owned))
@@ -74,7 +76,7 @@ fn unified_cgroup(pid: u32) -> Option<String> {
 /// The cgroup that stands for the whole VM: libvirt puts the threads of one VM
 /// into children (`libvirt/emulator`, `libvirt/vcpu0`) whose weights only divide
 /// what the VM has.
-fn vm_cgroup(path: &str) -> &str {
+pub(crate) fn vm_cgroup(path: &str) -> &str {
     let mut group = path;
     loop {
         let (parent, last) = match group.rsplit_once('/') {
@@ -97,14 +99,17 @@ mod tests {
 
     #[test]
     fn qemu_names_in_both_forms() {
-        let cmdline = b"qemu-system-x86_64\0-name\0guest=web-1,debug-threads=on\0-m\x00192\0";
-        assert_eq!(name_from_cmdline(cmdline).as_deref(), Some("web-1"));
+        let name = |line: &str| {
+            let args: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            name_from_arguments(&args)
+        };
         assert_eq!(
-            name_from_cmdline(b"qemu\0-name\0db\0").as_deref(),
-            Some("db")
+            name("qemu -name guest=web-1,debug-threads=on -m 192").as_deref(),
+            Some("web-1")
         );
-        assert_eq!(name_from_cmdline(b"qemu\0-m\x00192\0"), None);
-        assert_eq!(name_from_cmdline(b"qemu\0-name\0"), None);
+        assert_eq!(name("qemu -name db").as_deref(), Some("db"));
+        assert_eq!(name("qemu -m 192"), None);
+        assert_eq!(name("qemu -name"), None);
     }
 
     #[test]
@@ -118,7 +123,8 @@ mod tests {
 
     #[test]
     fn a_process_without_a_name_is_told_by_pid() {
-        assert_eq!(name_of(u32::MAX), format!("pid-{}", u32::MAX));
-        assert_eq!(weight_of(u32::MAX), 100);
+        let root = Root::default();
+        assert_eq!(name_of(&root, u32::MAX), format!("pid-{}", u32::MAX));
+        assert_eq!(weight_of(&root, u32::MAX), 100);
     }
 }

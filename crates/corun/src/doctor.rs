@@ -2,52 +2,56 @@
 //! `corun doctor`.
 
 use anyhow::Result;
-use corun_host::doctor::{self, Finding, Outcome};
-use std::fmt::Write as _;
+use corun_host::doctor::{self, Options};
 use std::io::Write as _;
 use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
-/// Look for what is wrong on this host, and put it right
+/// Say what is wrong on this KVM host, why, and what to do
 ///
-/// Today: whether a corun that was killed has left KVM's halt polling changed.
-/// Exits with 0 when no problem is left, with 1 otherwise.
+/// Looks at the kernel, KVM and how VMs are set up, watches the VMs for some
+/// seconds (whatever scheduler runs), and prints what it found, worst first: each
+/// finding with its evidence and the next step. Changes nothing without --repair,
+/// which undoes what a killed corun left (KVM's halt polling, a map). As root it
+/// sees more: it says what it could not see.
+///
+/// Exits with 0 when no finding matters, with 1 when one does, and with 2 when none
+/// does but not all could be looked at (a notice by itself is healthy).
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Undo what a killed corun left (as root)
     #[arg(long)]
     repair: bool,
+    /// How long to watch the VMs, 0.1 to 3600
+    #[arg(long, value_name = "SEC", default_value_t = 3.0, value_parser = seconds)]
+    seconds: f64,
+    /// Do not watch the VMs
+    #[arg(long, conflicts_with = "seconds")]
+    no_sample: bool,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
 }
 
-pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    let findings = doctor::check(args.repair);
-    let healthy = doctor::is_healthy(&findings);
-    let output = if args.json {
-        let value = serde_json::json!({"healthy": healthy, "findings": findings});
-        format!("{value}\n")
-    } else {
-        findings.iter().map(line).collect()
-    };
-    std::io::stdout().lock().write_all(output.as_bytes())?;
-    Ok(if healthy {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(seconds) if (0.1..=3600.0).contains(&seconds) => Ok(seconds),
+        _ => Err("expected seconds from 0.1 to 3600".to_owned()),
+    }
 }
 
-fn line(finding: &Finding) -> String {
-    let outcome = match finding.outcome {
-        Outcome::Ok => "ok",
-        Outcome::Problem => "PROBLEM",
-        Outcome::Repaired => "repaired",
+pub(crate) fn run(args: &Args, stop: &AtomicBool) -> Result<ExitCode> {
+    let options = Options {
+        repair: args.repair,
+        watch: (!args.no_sample).then(|| Duration::from_secs_f64(args.seconds)),
     };
-    let mut text = format!("{outcome:<9} {}: {}\n", finding.check, finding.text);
-    if let Some(step) = &finding.next_step {
-        // Writing to a String cannot fail.
-        let _ = writeln!(text, "          -> {step}");
-    }
-    text
+    let report = doctor::examine(&options, stop);
+    let output = if args.json {
+        format!("{}\n", serde_json::to_string(&report)?)
+    } else {
+        doctor::text(&report)
+    };
+    std::io::stdout().lock().write_all(output.as_bytes())?;
+    Ok(ExitCode::from(report.verdict.exit_code()))
 }

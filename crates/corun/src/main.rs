@@ -111,8 +111,8 @@ fn dispatch(command: Command) -> Result<ExitCode> {
     match command {
         Command::LabDriver { .. } | Command::LabVms(_) => unreachable!("handled above"),
         Command::Run(args) => run::run(&args, &stop).map(|()| ExitCode::SUCCESS),
-        Command::Doctor(args) => doctor::run(&args),
         Command::Guest(command) => guest::dispatch(&command),
+        Command::Doctor(args) => doctor::run(&args, &stop),
         Command::Top(args) => top::run(&args, &stop).map(|()| ExitCode::SUCCESS),
         Command::Lab(command) => lab::dispatch(&command, &stop),
         Command::Sim(command) => sim::dispatch(&command, &stop),

@@ -2,7 +2,7 @@
 //! `corun run`.
 
 use anyhow::Result;
-use corun_host::{Mechanisms, RunOptions, SymbolSource, preflight};
+use corun_host::{Mechanisms, RunOptions, SymbolSource, hazards};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
     /// Load although this hazard was found
-    #[arg(long = "ignore-hazard", value_name = "NAME", value_parser = preflight::HAZARDS)]
+    #[arg(long = "ignore-hazard", value_name = "NAME", value_parser = hazards::HAZARDS)]
     ignored_hazards: Vec<String>,
 }
 

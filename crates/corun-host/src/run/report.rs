@@ -3,12 +3,12 @@
 
 use crate::counters::Counters;
 use crate::error::{During, Result};
+use crate::features::Feature;
 use crate::halt::{HaltReport, Note};
 use crate::hook_costs::HookCost;
 use crate::in_use::InUse;
 use crate::kernel_exit::KernelExit;
 use crate::options::RunOptions;
-use crate::preflight::Feature;
 use crate::vms::Vm;
 use corun_policy::Tunables;
 use corun_symbols::{Library, NoMatch};
