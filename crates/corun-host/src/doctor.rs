@@ -45,7 +45,8 @@ struct Sources<'a> {
     left_map: bool,
     /// Removes it.
     unpin: fn(),
-    accounts: Result<sample::Accounts<'a>, String>,
+    /// Reads accounts, or says why not.
+    accounts: sample::Accounts<'a>,
 }
 
 /// Examines this host. `stop` ends the watching early.
@@ -55,7 +56,7 @@ pub fn examine(options: &Options, stop: &AtomicBool) -> Report {
         cookie: hazards::first_task_with_cookie(),
         left_map: counters::is_pinned() && !crate::host_info::corun_is_loaded(),
         unpin: counters::unpin,
-        accounts: Err("accounts by BPF are not built yet".to_owned()),
+        accounts: &mut crate::account_reader(),
     };
     report_of(&root, options, sources, |length| sample::wait(length, stop))
 }

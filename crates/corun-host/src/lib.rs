@@ -5,6 +5,7 @@
 //! known [`hazards`], [`doctor`] says what is wrong; [`observe`] counts directed yields
 //! and [`accounts`] tells what vCPUs do and wait for, both under any scheduler.
 
+mod account_reader;
 pub mod accounts;
 pub mod counters;
 pub mod doctor;
@@ -30,6 +31,7 @@ mod text;
 pub mod vectors;
 mod vms;
 
+pub use account_reader::account_reader;
 pub use corun_policy::Mechanisms;
 pub use corun_symbols::Source as SymbolSource;
 pub use error::{HostError, Result};

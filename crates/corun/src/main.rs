@@ -5,6 +5,7 @@ mod doctor;
 mod guest;
 mod lab;
 mod report;
+mod metrics;
 mod run;
 mod sim;
 mod top;
@@ -32,6 +33,7 @@ enum Command {
     /// Guests with corun's kernel module
     #[command(subcommand)]
     Guest(guest::Command),
+    Exporter(metrics::Args),
     Top(top::Args),
     /// The lab: an emulated KVM host that boots anywhere in seconds
     #[command(subcommand)]
@@ -113,6 +115,7 @@ fn dispatch(command: Command) -> Result<ExitCode> {
         Command::Run(args) => run::run(&args, &stop).map(|()| ExitCode::SUCCESS),
         Command::Guest(command) => guest::dispatch(&command),
         Command::Doctor(args) => doctor::run(&args, &stop),
+        Command::Exporter(args) => metrics::export(&args, &stop).map(|()| ExitCode::SUCCESS),
         Command::Top(args) => top::run(&args, &stop).map(|()| ExitCode::SUCCESS),
         Command::Lab(command) => lab::dispatch(&command, &stop),
         Command::Sim(command) => sim::dispatch(&command, &stop),

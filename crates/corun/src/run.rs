@@ -3,6 +3,7 @@
 
 use anyhow::Result;
 use corun_host::{Mechanisms, RunOptions, SymbolSource, hazards};
+use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -35,6 +36,9 @@ pub(crate) struct Args {
     /// Count what the BPF programs cost and print it at the end
     #[arg(long)]
     hook_costs: bool,
+    /// Serve metrics for Prometheus at http://ADDR:PORT/metrics
+    #[arg(long, value_name = "ADDR:PORT")]
+    metrics: Option<SocketAddr>,
     /// Print one JSON object per line
     #[arg(long)]
     json: bool,
@@ -55,5 +59,5 @@ pub(crate) fn run(args: &Args, stop: &AtomicBool) -> Result<()> {
         json: args.json,
         ignored_hazards: args.ignored_hazards.clone(),
     };
-    Ok(corun_host::run::run(&options, stop)?)
+    crate::metrics::serve_beside(args.metrics, || Ok(corun_host::run::run(&options, stop)?))
 }

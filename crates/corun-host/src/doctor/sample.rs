@@ -48,28 +48,28 @@ pub(super) fn wait(length: Duration, stop: &AtomicBool) {
 }
 
 /// What reads the accounts by BPF; an error where it may not.
-pub(super) type Accounts<'a> = &'a dyn Fn() -> Result<Snapshot, String>;
+pub(super) type Accounts<'a> = &'a mut dyn FnMut() -> Result<Snapshot, String>;
 
 /// Watches `vms` while `watch` runs.
 pub(super) fn take(
     root: &Root,
     vms: &[VmReport],
-    accounts: Result<Accounts<'_>, String>,
+    accounts: Accounts<'_>,
     watch: impl FnOnce(),
     notes: &mut Notes,
 ) -> Option<Sample> {
     let stops = throttled(root, vms);
-    let by_bpf = accounts.and_then(|read| Ok((read, read()?)));
+    let by_bpf = accounts();
     let before = by_proc(root, vms);
     watch();
-    let (interval, causes_known) =
-        match by_bpf.and_then(|(read, before)| Ok(read()?.since(&before))) {
-            Ok(interval) => (interval, true),
-            Err(why) => {
-                notes.unknown("who vCPUs wait for, and what they do in KVM", why);
-                (by_proc(root, vms)?.since(&before?), false)
-            }
-        };
+    let interval = by_bpf.and_then(|before| complete(accounts()?.since(&before)));
+    let (interval, causes_known) = match interval {
+        Ok(interval) => (interval, true),
+        Err(why) => {
+            notes.unknown("who vCPUs wait for, and what they do in KVM", why);
+            (by_proc(root, vms)?.since(&before?), false)
+        }
+    };
     let throttled = throttled(root, vms)
         .into_iter()
         .map(|(cgroup, (times, length_ns))| {
@@ -86,6 +86,14 @@ pub(super) fn take(
         causes_known,
         throttled,
     })
+}
+
+/// An error when BPF could not listen to KVM, so that it saw no vCPU.
+fn complete(interval: Snapshot) -> Result<Snapshot, String> {
+    if interval.vcpus() == 0 && !interval.missing.is_empty() {
+        return Err(interval.missing.join("; "));
+    }
+    Ok(interval)
 }
 
 /// Accounts as far as /proc tells: time on pCPUs and time waiting for one; `None` in a
@@ -161,6 +169,10 @@ mod tests {
 
     const NO_BPF: &str = "BPF needs root";
 
+    fn no_bpf() -> Result<Snapshot, String> {
+        Err(NO_BPF.to_owned())
+    }
+
     #[test]
     fn proc_tells_how_long_vcpus_ran_and_waited() {
         let tree = Tree::kvm_host();
@@ -171,7 +183,7 @@ mod tests {
             tree.ran(100, 101, 3_000_000, 2_000_000);
             tree.ran(100, 102, 1_000_000, 0);
         };
-        let sample = take(&tree.root, &vms, Err(NO_BPF.to_owned()), watch, &mut notes);
+        let sample = take(&tree.root, &vms, &mut no_bpf, watch, &mut notes);
         let sample = sample.expect("sampled");
         let total = sample.interval.total();
         assert_eq!(total.times.run_ns, 4_000_000);
@@ -186,10 +198,27 @@ mod tests {
         tree.vm(100, "web", 1, "0-1", "host");
         let vms = vm::find(&tree.root).vms;
         let mut notes = Notes::default();
-        let read = || Ok(Snapshot::default());
-        let sample = take(&tree.root, &vms, Ok(&read), || (), &mut notes);
+        let mut read = || Ok(Snapshot::default());
+        let sample = take(&tree.root, &vms, &mut read, || (), &mut notes);
         assert!(sample.is_some_and(|s| s.causes_known));
         assert!(notes.unseen.is_empty());
+    }
+
+    #[test]
+    fn bpf_that_cannot_listen_to_kvm_leaves_it_to_proc() {
+        let tree = Tree::kvm_host();
+        tree.vm(100, "web", 1, "0-1", "host");
+        let vms = vm::find(&tree.root).vms;
+        let mut notes = Notes::default();
+        let mut deaf = || {
+            Ok(Snapshot {
+                missing: vec!["kvm: no type information".to_owned()],
+                ..Snapshot::default()
+            })
+        };
+        let sample = take(&tree.root, &vms, &mut deaf, || (), &mut notes);
+        assert!(sample.is_some_and(|s| !s.causes_known && s.interval.vcpus() == 1));
+        assert_eq!(notes.unseen[0].why, "kvm: no type information");
     }
 
     #[test]
@@ -202,7 +231,7 @@ mod tests {
         let vms = vm::find(&tree.root).vms;
         let watch = || tree.put("sys/fs/cgroup/machine/web/cpu.stat", &stat(5));
         let mut notes = Notes::default();
-        let sample = take(&tree.root, &vms, Err(String::new()), watch, &mut notes);
+        let sample = take(&tree.root, &vms, &mut no_bpf, watch, &mut notes);
         let expected = Throttled {
             cgroup: "/machine/web".to_owned(),
             times: 3,
@@ -218,7 +247,7 @@ mod tests {
         let vms = vm::find(&tree.root).vms;
         tree.remove("proc/100");
         let mut notes = Notes::default();
-        let none = take(&tree.root, &vms, Err(String::new()), || (), &mut notes);
+        let none = take(&tree.root, &vms, &mut no_bpf, || (), &mut notes);
         assert!(none.is_none());
     }
 }

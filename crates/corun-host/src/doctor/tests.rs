@@ -8,10 +8,13 @@ use corun_events::account::{Account, Counts, Ready, Snapshot, Times, Vcpu, Vm};
 use std::cell::Cell;
 use std::path::Path;
 
-const NO_BPF: &str = "BPF needs root";
+fn no_bpf() -> Result<Snapshot, String> {
+    Err("BPF needs root".to_owned())
+}
+
 const WATCH: Duration = Duration::from_secs(3);
 
-fn sources(accounts: Result<sample::Accounts<'_>, String>) -> Sources<'_> {
+fn sources(accounts: sample::Accounts<'_>) -> Sources<'_> {
     Sources {
         cookie: None,
         left_map: false,
@@ -88,7 +91,7 @@ fn a_healthy_host_without_vms() {
     let report = report_of(
         &tree.root,
         &options(Some(WATCH)),
-        sources(Err(NO_BPF.to_owned())),
+        sources(&mut no_bpf),
         |_| panic!("there is nothing to watch"),
     );
     assert_eq!(report.verdict, Verdict::Healthy);
@@ -101,11 +104,11 @@ fn two_overcommitted_vms_by_bpf() {
     tree.vm(100, "web", 4, "0-1", "host,-kvm-pv-tlb-flush");
     tree.vm(200, "db", 2, "0-1", "qemu64");
     let after = Cell::new(false);
-    let read = || Ok(accounts(after.get()));
+    let mut read = || Ok(accounts(after.get()));
     let report = report_of(
         &tree.root,
         &options(Some(WATCH)),
-        sources(Ok(&read)),
+        sources(&mut read),
         |length| {
             assert_eq!(length, WATCH);
             after.set(true);
@@ -133,7 +136,7 @@ fn without_rights_the_verdict_is_not_healthy() {
     let report = report_of(
         &tree.root,
         &options(Some(WATCH)),
-        sources(Err(NO_BPF.to_owned())),
+        sources(&mut no_bpf),
         |_| tree.ran(100, 101, 1, 1),
     );
     assert_eq!(report.vms.len(), 1, "known by its threads' names");
@@ -145,12 +148,9 @@ fn without_rights_the_verdict_is_not_healthy() {
 fn not_watched_by_choice_is_not_blind() {
     let tree = Tree::kvm_host();
     tree.vm(100, "web", 1, "0-1", "host");
-    let report = report_of(
-        &tree.root,
-        &options(None),
-        sources(Err(NO_BPF.to_owned())),
-        |_| panic!("not asked for"),
-    );
+    let report = report_of(&tree.root, &options(None), sources(&mut no_bpf), |_| {
+        panic!("not asked for")
+    });
     assert_eq!((report.verdict, report.sampled), (Verdict::Healthy, None));
 }
 
