@@ -121,6 +121,11 @@ fn the_doctor_names_the_problem_and_the_exporter_shows_it() {
 
 fn the_problem_is_named(report: &Value) {
     assert_eq!(report["verdict"], "findings");
+    for name in ["a", "b"] {
+        let vms = report["vms"].as_array().expect("VMs");
+        let vm = vms.iter().find(|vm| vm["name"] == name).expect(name);
+        assert_eq!(vm["vcpus"], 2);
+    }
     let findings = report["findings"].as_array().expect("findings");
     assert_eq!(findings[0]["severity"], "critical", "{findings:?}");
     let ids = |vm: Option<&str>| -> Vec<&str> {

@@ -83,8 +83,10 @@ impl Tree {
     /// A QEMU of `vcpus` vCPUs that may use the pCPUs of the list `cpus`, in the
     /// cgroup `/machine/NAME`.
     pub(crate) fn vm(&self, pid: i32, name: &str, vcpus: i32, cpus: &str, cpu_option: &str) {
-        let numbered: Vec<String> = (0..vcpus)
-            .map(|n| format!("anon_inode:kvm-vcpu:{n}"))
+        // QEMU also keeps descriptors of statistics open.
+        let numbered: Vec<String> = ["kvm-vcpu", "kvm-vcpu-stats"]
+            .iter()
+            .flat_map(|kind| (0..vcpus).map(move |n| format!("anon_inode:{kind}:{n}")))
             .collect();
         let mut open = vec!["anon_inode:kvm-vm", "/dev/kvm"];
         open.extend(numbered.iter().map(String::as_str));

@@ -63,7 +63,7 @@ pub(super) fn find(root: &Root) -> Found {
                         .filter(|f| f.to_string_lossy().starts_with(prefix));
                     matching.collect::<BTreeSet<_>>().len()
                 };
-                (named("anon_inode:kvm-vm") > 0).then(|| named("anon_inode:kvm-vcpu"))
+                (named("anon_inode:kvm-vm") > 0).then(|| named("anon_inode:kvm-vcpu:"))
             }
             // It ended meanwhile.
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => None,
