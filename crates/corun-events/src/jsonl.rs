@@ -2,48 +2,8 @@
 //! Recordings as JSON lines: a header, then an event a line.
 
 use crate::Event;
-use serde::{Deserialize, Serialize};
+use crate::header::{Header, VERSION, VERSION_OLDEST};
 use std::io::{BufRead, Write};
-
-/// Version of the format.
-const VERSION: u32 = 1;
-
-/// The first line.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Header {
-    /// Version of the format; readers refuse others.
-    pub corun_events: u32,
-    /// What recorded it: "sim" or "host".
-    pub source: String,
-    /// What was recorded, for people.
-    pub title: String,
-    /// pCPUs of the host.
-    pub pcpus: u32,
-    /// VMs, by number.
-    pub vms: Vec<Vm>,
-}
-
-/// A VM of the header.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Vm {
-    /// Its name.
-    pub name: String,
-    /// Its vCPUs.
-    pub vcpus: u32,
-}
-
-impl Header {
-    /// A header of this version.
-    pub fn new(source: &str, title: &str, pcpus: u32, vms: Vec<Vm>) -> Self {
-        Self {
-            corun_events: VERSION,
-            source: source.to_owned(),
-            title: title.to_owned(),
-            pcpus,
-            vms,
-        }
-    }
-}
 
 /// Writes a recording.
 #[derive(Debug)]
@@ -63,6 +23,11 @@ impl<W: Write> Writer<W> {
     pub fn put(&mut self, event: &Event) -> std::io::Result<()> {
         serde_json::to_writer(&mut self.out, event)?;
         self.out.write_all(b"\n")
+    }
+
+    /// Goes on with a recording whose header is written elsewhere.
+    pub fn without_header(out: W) -> Self {
+        Self { out }
     }
 
     /// Ends the recording.
@@ -87,7 +52,9 @@ pub enum ReadError {
         error: serde_json::Error,
     },
     /// Another version.
-    #[error("version {0}: expected {VERSION}; it was recorded by another corun")]
+    #[error(
+        "version {0}: expected {VERSION_OLDEST} to {VERSION}; it was recorded by another corun"
+    )]
     Version(u32),
     /// Nothing in it.
     #[error("empty: expected a header line")]
@@ -113,7 +80,7 @@ impl<R: BufRead> Reader<R> {
         }
         let header: Header =
             serde_json::from_str(&text).map_err(|error| ReadError::Line { line: 1, error })?;
-        if header.corun_events != VERSION {
+        if !(VERSION_OLDEST..=VERSION).contains(&header.corun_events) {
             return Err(ReadError::Version(header.corun_events));
         }
         Ok(Self {
@@ -148,13 +115,10 @@ impl<R: BufRead> Iterator for Reader<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Kind, NO_PCPU};
+    use crate::{Kind, NO_PCPU, Vm};
 
     fn recording() -> Vec<u8> {
-        let vm = Vm {
-            name: "a".to_owned(),
-            vcpus: 2,
-        };
+        let vm = Vm::new("a", 2);
         let header = Header::new("sim", "test", 4, vec![vm]);
         let mut writer = Writer::new(Vec::new(), &header).expect("header");
         for vcpu in 0..2 {
@@ -165,6 +129,7 @@ mod tests {
                 vm: 0,
                 vcpu,
                 arg: 7,
+                ip: 0,
             };
             writer.put(&event).expect("event");
         }
@@ -183,12 +148,25 @@ mod tests {
     }
 
     #[test]
+    fn recordings_of_the_first_version_are_read() {
+        let old = concat!(
+            r#"{"corun_events":1,"source":"sim","title":"t","pcpus":1,"vms":[{"name":"a","vcpus":1}]}"#,
+            "\n",
+            r#"{"at_ns":1,"kind":"wake","pcpu":0,"vm":0,"vcpu":0,"arg":0}"#,
+            "\n",
+        );
+        let mut reader = Reader::new(old.as_bytes()).expect("header");
+        assert!(reader.header.exits.is_empty() && reader.header.vms[0].pid == 0);
+        assert!(reader.next().is_some_and(|e| e.is_ok_and(|e| e.ip == 0)));
+    }
+
+    #[test]
     fn wrong_files_are_told_apart() {
         let error = |bytes: &[u8]| Reader::new(bytes).expect_err("wrong").to_string();
         assert!(error(b"").contains("expected a header"));
         assert!(error(b"{}\n").contains("line 1"));
         let text = String::from_utf8(recording()).expect("text");
-        let old = text.replace("\"corun_events\":1", "\"corun_events\":0");
+        let old = text.replace("\"corun_events\":2", "\"corun_events\":0");
         assert!(error(old.as_bytes()).contains("version 0"));
         let torn = &text.as_bytes()[..text.len() - 5];
         let mut reader = Reader::new(torn).expect("header");

@@ -86,6 +86,11 @@ impl Symbols {
             .map_or("[unknown]", String::as_str)
     }
 
+    /// All symbols with their names.
+    pub fn iter(&self) -> impl Iterator<Item = (Symbol, &str)> {
+        (0..).zip(self.names.iter().map(String::as_str))
+    }
+
     /// The class of `symbol`, as a host sees it that has the guest's symbols.
     pub fn region(&self, symbol: Symbol) -> Region {
         let region = self.regions.get(usize::from(symbol));

@@ -16,6 +16,7 @@ mod image;
 mod library;
 mod line;
 mod map;
+mod names;
 mod no_match;
 mod source;
 
@@ -23,5 +24,6 @@ pub use error::{LibraryError, MapError};
 pub use evidence::{Evidence, Misfit};
 pub use image::{Image, RANGES_MAX, Range};
 pub use library::{Library, Match};
+pub use names::Names;
 pub use no_match::NoMatch;
 pub use source::{Source, SourceError};

@@ -44,7 +44,7 @@ impl Image {
     }
 }
 
-fn contents(file: &Path) -> std::io::Result<Vec<u8>> {
+pub(crate) fn contents(file: &Path) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     // A pipe or a device has no end.
     let mut limited = std::fs::File::open(file)?.take(SIZE_MAX + 1);

@@ -9,6 +9,7 @@ mod metrics;
 mod run;
 mod sim;
 mod top;
+mod trace;
 
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
@@ -42,6 +43,8 @@ enum Command {
     #[command(subcommand)]
     Sim(sim::Command),
     Report(report::Args),
+    #[command(subcommand)]
+    Trace(trace::Command),
     /// Drive a case inside the emulated host (`corun lab run` starts it there)
     #[command(hide = true)]
     LabDriver {
@@ -120,6 +123,7 @@ fn dispatch(command: Command) -> Result<ExitCode> {
         Command::Lab(command) => lab::dispatch(&command, &stop),
         Command::Sim(command) => sim::dispatch(&command, &stop),
         Command::Report(args) => report::run(&args).map(|()| ExitCode::SUCCESS),
+        Command::Trace(command) => trace::dispatch(&command),
         Command::PolicyCheck { random } => {
             println!("{} passed, 0 failed", corun_host::vectors::check(random)?);
             Ok(ExitCode::SUCCESS)

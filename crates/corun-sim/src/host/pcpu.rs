@@ -285,7 +285,8 @@ impl Machine<'_> {
         vcpu.preempted = false;
         self.tasks[v].critical = false;
         let vcpu = &mut self.vcpus[v];
-        if std::mem::take(&mut vcpu.halted) {
+        let halted = std::mem::take(&mut vcpu.halted);
+        if halted {
             host_ns += self.costs.halt_return_ns;
         }
         if cold {
@@ -296,6 +297,9 @@ impl Machine<'_> {
         self.steering.waited(waited_ns);
         self.busy(p, self.costs.entry_ns, host_ns, Then::Enter);
         self.note(Kind::SwitchIn, v, 0);
+        if halted {
+            self.show(Kind::HaltEnd, v, 1);
+        }
     }
 
     /// What `v` finds of its caches on `p`. What others displaced takes at most

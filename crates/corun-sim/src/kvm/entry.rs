@@ -21,6 +21,7 @@ impl Machine<'_> {
             self.threads_spin_again(v);
         }
         self.set_mode(p, Mode::Guest);
+        self.show(Kind::Enter, v, 0);
         self.run_guest(p);
     }
 

@@ -7,6 +7,7 @@ use crate::machine::Machine;
 use crate::machine::slots::Event;
 use crate::machine::state::{FOREVER, Mode, Place, Then, irq};
 use crate::machine::stats::counter;
+use crate::trace::Kind;
 use corun_case::sim::{HaltPoll, Hypervisor};
 
 /// `halt_poll_ns_grow_start`.
@@ -19,7 +20,9 @@ impl Machine<'_> {
         let vm = self.vcpus[v].vm;
         self.stats[vm].count(counter::HALT);
         self.vcpus[v].halt_start_ns = self.now_ns;
+        self.show(Kind::Halt, v, 0);
         if self.wakeable(v) {
+            self.show(Kind::HaltEnd, v, 0);
             self.busy(p, self.costs.entry_ns, 0, Then::Enter);
             return;
         }
@@ -91,6 +94,7 @@ impl Machine<'_> {
         self.polled(v, true);
         self.elapse(p);
         self.halt_ended(v);
+        self.show(Kind::HaltEnd, v, 0);
         self.busy(
             p,
             self.costs.poll_return_ns + self.costs.entry_ns,

@@ -292,6 +292,7 @@ impl Parts {
                     symbol,
                     owner: None,
                     waiters: VecDeque::with_capacity(spec.vcpus as usize),
+                    vm,
                     stat,
                 });
             }

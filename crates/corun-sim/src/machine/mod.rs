@@ -15,8 +15,8 @@ use crate::engine::timers::Timers;
 use crate::host::sched::{Host, HostCpu, HostScheduler, HostTask, Requests};
 use crate::kvm::steer::HaltSteering;
 use crate::outcome::{ACCOUNTS, Accounts, Outcome};
-use crate::symbols::Symbols;
-use crate::trace::{Event as TraceEvent, Kind, NO_PCPU, Trace};
+use crate::symbols::{self, Symbols};
+use crate::trace::{Event as TraceEvent, Kind, NO_PCPU, Names, Trace, ip_of};
 use crate::workload::program::Instr;
 use crate::{Scenario, SimError};
 use corun_case::sim::{Costs, Kvm};
@@ -183,19 +183,52 @@ impl Machine<'_> {
 
     /// Notes an event of vCPU `v`.
     pub(crate) fn note(&mut self, kind: Kind, v: usize, arg: u64) {
+        let event = self.event_of(kind, v, arg);
+        self.trace.put(&event);
+    }
+
+    /// Shows viewers an event of vCPU `v` that follows from others.
+    pub(crate) fn show(&mut self, kind: Kind, v: usize, arg: u64) {
+        if self.trace.is_watched() {
+            let event = self.event_of(kind, v, arg);
+            self.trace.show(&event);
+        }
+    }
+
+    fn event_of(&self, kind: Kind, v: usize, arg: u64) -> TraceEvent {
         let vcpu = &self.vcpus[v];
-        let pcpu = match vcpu.place {
-            Place::On(p) => p as u32,
-            Place::Blocked | Place::Ready => NO_PCPU,
-        };
-        self.trace.put(&TraceEvent {
+        let has_ip = matches!(kind, Kind::Exit | Kind::SwitchOut) && self.trace.is_watched();
+        TraceEvent {
             at_ns: self.now_ns,
             kind,
-            pcpu,
+            pcpu: match vcpu.place {
+                Place::On(p) => p as u32,
+                Place::Blocked | Place::Ready => NO_PCPU,
+            },
             vm: vcpu.vm as u32,
             vcpu: vcpu.index as u32,
             arg,
-        });
+            ip: if has_ip { ip_of(self.top(v).symbol) } else { 0 },
+        }
+    }
+
+    /// Names of what events have numbers of.
+    pub(crate) fn names_of_events(&self) -> Names {
+        let vm_of_lock = |lock: &SpinLock| self.stats[lock.vm].name(lock.stat);
+        let locks = self
+            .locks
+            .iter()
+            .map(|l| vm_of_lock(l).replacen("lock.", "", 1));
+        let symbols = self.symbols.iter().filter(|(s, _)| *s != symbols::USER);
+        Names {
+            symbols: symbols
+                .map(|(symbol, name)| corun_events::Symbol {
+                    start: ip_of(symbol),
+                    name: name.to_owned(),
+                })
+                .collect(),
+            locks: locks.collect(),
+        }
     }
 
     /// Calls the host scheduler.

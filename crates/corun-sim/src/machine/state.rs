@@ -286,6 +286,8 @@ pub(crate) struct SpinLock {
     /// Who has it, or was handed it and does not know yet.
     pub(crate) owner: Option<usize>,
     pub(crate) waiters: VecDeque<usize>,
+    /// Its VM.
+    pub(crate) vm: usize,
     /// Index of the histogram of waits in its VM.
     pub(crate) stat: usize,
 }

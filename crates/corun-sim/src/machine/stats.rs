@@ -91,6 +91,11 @@ impl Stats {
         self.names.len() - 1
     }
 
+    /// The name of histogram `number`.
+    pub(crate) fn name(&self, number: usize) -> &str {
+        self.names.get(number).map_or("", String::as_str)
+    }
+
     pub(crate) fn record(&mut self, histogram: usize, value: u64) {
         self.histograms[histogram].saturating_record(value);
     }

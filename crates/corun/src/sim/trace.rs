@@ -3,12 +3,11 @@
 
 use super::input::CaseArgs;
 use anyhow::{Context, Result, bail};
+use corun_events::recording::{self, Output};
 use corun_events::{Event, Header, Vm, Writer};
 use corun_sim::Scenario;
 use corun_sim::batch::{self, Job};
 use corun_sim::trace::Sink;
-use std::fs::File;
-use std::io::BufWriter;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -22,7 +21,8 @@ const EXAMPLES: &str = "Examples:
 /// pCPU, exits, interrupts sent and taken, directed yields, shootdowns, waits for
 /// spinlocks), the warm-up included. The format is that of recordings of a real
 /// host. A window of seconds makes hundreds of megabytes: shorten it with
-/// `--set case.measure_s=0.1`.
+/// `--set case.measure_s=0.1`. A name that ends in .zst is compressed. `corun trace`
+/// shows and analyses it.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -37,14 +37,14 @@ pub(crate) struct Args {
     /// Only this guest runs
     #[arg(long, value_name = "GUEST")]
     solo: Option<String>,
-    /// The recording
+    /// The recording; compressed when the name ends in .zst
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
 }
 
 /// Writes events as they come; the first failure is kept.
 struct ToFile {
-    writer: Writer<BufWriter<File>>,
+    writer: Writer<Output>,
     events: u64,
     error: Option<std::io::Error>,
 }
@@ -80,17 +80,17 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     };
     let scenario = batch::scenario(&job, &input.models)?;
     let title = format!("{}, {}, {}", case.case.name, job.phase, job.scheduler);
-    let file =
-        File::create(&args.out).with_context(|| format!("creating {}", args.out.display()))?;
+    let header = header(&scenario, &title, &job.scheduler)?;
     let mut sink = ToFile {
-        writer: Writer::new(BufWriter::new(file), &header(&scenario, &title))?,
+        writer: recording::create(&args.out, &header)
+            .with_context(|| format!("creating {}", args.out.display()))?,
         events: 0,
         error: None,
     };
     let outcome = corun_sim::run_traced(&scenario, &mut sink)?;
     let written = sink.error.map_or(Ok(()), Err);
     written
-        .and_then(|()| sink.writer.finish().map(drop))
+        .and_then(|()| recording::finish(sink.writer))
         .with_context(|| format!("writing {}", args.out.display()))?;
     println!(
         "{} events of {title} in {} (trace hash {:016x})",
@@ -101,12 +101,17 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-fn header(scenario: &Scenario, title: &str) -> Header {
-    let vms = scenario.vms.iter().map(|vm| Vm {
-        name: vm.name.clone(),
-        vcpus: vm.vcpus,
-    });
-    Header::new("sim", title, scenario.pcpus, vms.collect())
+fn header(scenario: &Scenario, title: &str, scheduler: &str) -> Result<Header> {
+    let vms = scenario.vms.iter().map(|vm| Vm::new(&vm.name, vm.vcpus));
+    let names = corun_sim::trace::names(scenario)?;
+    Ok(Header {
+        duration_ns: scenario.warmup_ns + scenario.measure_ns,
+        clock: "simulated".to_owned(),
+        kernel: scheduler.to_owned(),
+        locks: names.locks,
+        symbols: names.symbols,
+        ..Header::new("sim", title, scenario.pcpus, vms.collect())
+    })
 }
 
 fn choose<'a>(
