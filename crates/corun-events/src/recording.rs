@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Recordings as files: JSON lines, compressed by zstd or plain.
 
-use crate::{Header, ReadError, Reader, Writer};
+use crate::{Event, Header, ReadError, Reader, Writer};
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// How zstd's frames begin.
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
@@ -28,7 +28,7 @@ pub fn open(path: &Path) -> Result<Recording, ReadError> {
 /// Compresses what is written to it into `out`: one frame, ended by `finish`.
 ///
 /// Frames one after the other are one file to every reader of zstd.
-pub fn compressed<W: Write>(out: W) -> std::io::Result<zstd::Encoder<'static, W>> {
+fn compressed<W: Write>(out: W) -> std::io::Result<zstd::Encoder<'static, W>> {
     zstd::Encoder::new(out, LEVEL)
 }
 
@@ -81,10 +81,69 @@ pub fn finish(writer: Writer<Output>) -> std::io::Result<()> {
     }
 }
 
+/// A recording whose header is known only at its end: drops, names of VMs.
+///
+/// Events go to a file beside `path`. At the end the header is put before them, and
+/// the recording gets its name: `path` is never half a recording, and one that was
+/// there before stays until then.
+pub struct Spool {
+    path: PathBuf,
+    part: PathBuf,
+    writer: Writer<BufWriter<zstd::Encoder<'static, File>>>,
+    events: u64,
+}
+
+impl Spool {
+    /// Begins a recording that will be called `path`.
+    pub fn create(path: &Path) -> std::io::Result<Self> {
+        let part = beside(path, ".events");
+        let body = BufWriter::new(compressed(File::create(&part)?)?);
+        Ok(Self {
+            path: path.to_owned(),
+            part,
+            writer: Writer::without_header(body),
+            events: 0,
+        })
+    }
+
+    /// Adds an event.
+    pub fn put(&mut self, event: &Event) -> std::io::Result<()> {
+        self.events += 1;
+        self.writer.put(event)
+    }
+
+    /// Events so far.
+    pub fn events(&self) -> u64 {
+        self.events
+    }
+
+    /// Ends the recording: writes it whole. Returns its size in bytes.
+    pub fn finish(self, header: &Header) -> std::io::Result<u64> {
+        let encoder = self.writer.finish()?.into_inner();
+        encoder
+            .map_err(std::io::IntoInnerError::into_error)?
+            .finish()?;
+        let whole = beside(&self.path, ".part");
+        let first = Writer::new(compressed(File::create(&whole)?)?, header)?;
+        let mut file = first.finish()?.finish()?;
+        std::io::copy(&mut File::open(&self.part)?, &mut file)?;
+        file.sync_all()?;
+        std::fs::rename(&whole, &self.path)?;
+        std::fs::remove_file(&self.part)?;
+        Ok(std::fs::metadata(&self.path)?.len())
+    }
+}
+
+fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(ending);
+    PathBuf::from(name)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Event, Kind, Vm};
+    use crate::{Kind, Vm};
 
     fn event(at_ns: u64) -> Event {
         Event {
@@ -123,22 +182,26 @@ mod tests {
     }
 
     #[test]
-    fn a_header_and_events_in_frames_of_their_own_are_one_recording() {
+    fn a_recording_appears_when_it_is_whole() {
         let directory = tempfile::tempdir().expect("directory");
-        let path = directory.path().join("two");
-        let header = Header::new("host", "t", 2, vec![]);
-        let mut events = Writer::without_header(compressed(Vec::new()).expect("encoder"));
-        events.put(&event(5)).expect("written");
-        let events = events
-            .finish()
-            .and_then(zstd::Encoder::finish)
-            .expect("ended");
-        let first = Writer::new(compressed(Vec::new()).expect("encoder"), &header);
-        let first = first
-            .and_then(Writer::finish)
-            .and_then(zstd::Encoder::finish);
-        let whole = [first.expect("ended"), events].concat();
-        std::fs::write(&path, whole).expect("written");
-        assert_eq!(open(&path).expect("opens").count(), 1);
+        let path = directory.path().join("corun.trace");
+        std::fs::write(&path, "of yesterday").expect("written");
+        let mut spool = Spool::create(&path).expect("created");
+        for at_ns in 0..100 {
+            spool.put(&event(at_ns)).expect("written");
+        }
+        let before = std::fs::read_to_string(&path).expect("still there");
+        assert_eq!((before.as_str(), spool.events()), ("of yesterday", 100));
+        let mut header = Header::new("host", "t", 2, vec![Vm::new("late", 1)]);
+        header.drops = vec![1, 2];
+        spool.finish(&header).expect("ended");
+        let reader = open(&path).expect("opens");
+        assert_eq!(
+            (reader.header.dropped(), reader.header.vms[0].name.as_str()),
+            (3, "late")
+        );
+        assert_eq!(reader.map_while(Result::ok).count(), 100);
+        let files = std::fs::read_dir(directory.path()).expect("listed").count();
+        assert_eq!(files, 1, "something is left over");
     }
 }

@@ -36,9 +36,8 @@ struct Counted {
 }
 
 /// Collects exits.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Collector {
-    names: Header,
     counted: BTreeMap<(u32, u64), Counted>,
     units: BTreeMap<u32, u64>,
     /// By VM and vCPU: the exit that is being handled.
@@ -46,18 +45,6 @@ pub(super) struct Collector {
 }
 
 impl Collector {
-    pub(super) fn new(header: &Header) -> Self {
-        Self {
-            names: Header {
-                exits: header.exits.clone(),
-                ..Header::default()
-            },
-            counted: BTreeMap::new(),
-            units: BTreeMap::new(),
-            open: HashMap::new(),
-        }
-    }
-
     pub(super) fn take(&mut self, event: &Event) {
         let vcpu = (event.vm, event.vcpu);
         match event.kind {
@@ -79,7 +66,7 @@ impl Collector {
         }
     }
 
-    pub(super) fn of(&self, vm: u32, given: Option<u64>, end_ns: u64) -> Exits {
+    pub(super) fn of(&self, vm: u32, given: Option<u64>, end_ns: u64, header: &Header) -> Exits {
         let transactions = given.or_else(|| self.units.get(&vm).copied()).unwrap_or(0);
         let mut by_reason = BTreeMap::new();
         for ((_, reason), counted) in self.counted.range((vm, 0)..=(vm, u64::MAX)) {
@@ -90,7 +77,7 @@ impl Collector {
                 per_transaction: (transactions > 0).then(|| share(count, transactions)),
                 handled: counted.handled.summary(),
             };
-            by_reason.insert(self.names.exit_name(*reason).to_owned(), figures);
+            by_reason.insert(header.exit_name(*reason).to_owned(), figures);
         }
         Exits {
             transactions,
@@ -106,7 +93,7 @@ mod tests {
     use crate::exit;
 
     fn of(given: Option<u64>) -> Exits {
-        let mut collector = Collector::new(&header());
+        let mut collector = Collector::default();
         let (icr, hlt) = (exit::ICR as u64, exit::HLT as u64);
         let events = [
             at(1, 0, Kind::Exit, icr),
@@ -123,7 +110,7 @@ mod tests {
         for event in &events {
             collector.take(event);
         }
-        collector.of(0, given, 1_000_000)
+        collector.of(0, given, 1_000_000, &header())
     }
 
     #[test]

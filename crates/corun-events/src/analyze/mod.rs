@@ -93,7 +93,7 @@ impl<'a> Analysis<'a> {
             events: 0,
             end_ns: header.duration_ns,
             accounts: accounts::Collector::new(header),
-            exits: exits::Collector::new(header),
+            exits: exits::Collector::default(),
             bursts: bursts::Collector::new(header),
             places: places::Collector::default(),
             locks: locks::Collector::default(),
@@ -127,7 +127,7 @@ impl<'a> Analysis<'a> {
             vms.push(VmReport {
                 name: vm.name.clone(),
                 vcpus: accounts.remove(&number).unwrap_or_default(),
-                exits: self.exits.of(number, given, self.end_ns),
+                exits: self.exits.of(number, given, self.end_ns, self.header),
                 bursts: self.bursts.of(number),
                 places: self.places.of(number),
                 locks: self.locks.of(number, self.header),

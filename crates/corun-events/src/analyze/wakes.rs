@@ -27,12 +27,12 @@ pub struct Wakes {
     pub causes: BTreeMap<&'static str, u64>,
 }
 
-/// A wake-up on its way.
+/// When a wake-up on its way reached which stage. Nanoseconds.
 #[derive(Debug, Clone, Copy, Default)]
 struct Step {
-    send_ns: Option<u64>,
-    wake_ns: Option<u64>,
-    run_ns: Option<u64>,
+    send: Option<u64>,
+    wake: Option<u64>,
+    run: Option<u64>,
 }
 
 #[derive(Debug, Default)]
@@ -76,8 +76,8 @@ impl Collector {
                 self.woken(event);
             }
             Kind::SwitchIn => {
-                if let Some(step) = self.steps.get_mut(&own).filter(|s| s.wake_ns.is_some()) {
-                    step.run_ns.get_or_insert(event.at_ns);
+                if let Some(step) = self.steps.get_mut(&own).filter(|s| s.wake.is_some()) {
+                    step.run.get_or_insert(event.at_ns);
                 }
             }
             // Preempted on its way: the rest is no longer the wake-up's.
@@ -96,10 +96,10 @@ impl Collector {
             return;
         }
         let step = self.steps.entry(target).or_default();
-        if step.send_ns.is_some() {
+        if step.send.is_some() {
             return;
         }
-        step.send_ns = Some(event.at_ns);
+        step.send = Some(event.at_ns);
         if let Some(exit_ns) = self.exits.get(&(event.vm, event.vcpu)) {
             let vm = self.vms.entry(event.vm).or_default();
             vm.exit_to_send.record(event.at_ns.saturating_sub(*exit_ns));
@@ -108,9 +108,9 @@ impl Collector {
 
     fn woken(&mut self, event: &Event) {
         let step = self.steps.entry((event.vm, event.vcpu)).or_default();
-        step.wake_ns = Some(event.at_ns);
+        step.wake = Some(event.at_ns);
         let vm = self.vms.entry(event.vm).or_default();
-        match step.send_ns {
+        match step.send {
             Some(send_ns) => {
                 vm.by_ipi += 1;
                 vm.send_to_wake.record(event.at_ns.saturating_sub(send_ns));
@@ -124,13 +124,13 @@ impl Collector {
         let Some(step) = self.steps.remove(&(event.vm, event.vcpu)) else {
             return;
         };
-        let (Some(wake_ns), Some(run_ns)) = (step.wake_ns, step.run_ns) else {
+        let (Some(wake_ns), Some(run_ns)) = (step.wake, step.run) else {
             return;
         };
         let vm = self.vms.entry(event.vm).or_default();
         vm.wake_to_run.record(run_ns.saturating_sub(wake_ns));
         vm.run_to_enter.record(event.at_ns.saturating_sub(run_ns));
-        if let Some(send_ns) = step.send_ns {
+        if let Some(send_ns) = step.send {
             vm.send_to_enter.record(event.at_ns.saturating_sub(send_ns));
         }
     }
@@ -184,7 +184,7 @@ mod tests {
             means.map(|m| (m.count, m.mean_us)),
             [(1, 2.0), (1, 1.0), (1, 7.0), (1, 4.0)]
         );
-        assert_eq!(w.send_to_enter.mean_us, 12.0);
+        assert!((w.send_to_enter.mean_us - 12.0).abs() < 1e-9);
         assert_eq!((w.causes["ipi"], w.causes["other"]), (1, 0));
     }
 

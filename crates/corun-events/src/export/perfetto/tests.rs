@@ -146,7 +146,9 @@ fn export(events: &[Event]) -> (Seen, Flows) {
     header.tasks.insert(9, "kworker".to_owned());
     let symbols = Symbols::new(&header, &Library::default()).expect("no maps");
     let mut flows = Flows::new(&header);
-    events.iter().for_each(|e| flows.take(e));
+    for event in events {
+        flows.take(event);
+    }
     let mut exporter = Perfetto::new(Vec::new(), &header, &symbols, &flows).expect("begins");
     for event in events {
         exporter.take(event).expect("goes on");
