@@ -11,26 +11,12 @@
 #define CORUN_GUEST_BPF_H
 
 #include "state.bpf.h"
+#include "svm_types.bpf.h"
 
 #define CORUN_MAX_IMAGES 16
 #define CORUN_MAX_RANGES 4096
 /* Kernel addresses of x86-64's text mapping begin here (__START_KERNEL_map). */
 #define KERNEL_TEXT_MIN 0xffffffff80000000ULL
-
-struct vmcb_save_area___corun {
-	u8 cpl;
-	u64 rip;
-	u64 lstar;
-	u64 cstar;
-} __attribute__((preserve_access_index));
-
-struct vmcb___corun {
-	struct vmcb_save_area___corun save;
-} __attribute__((preserve_access_index));
-
-struct vcpu_svm___corun {
-	struct vmcb___corun *vmcb;
-} __attribute__((preserve_access_index));
 
 /* Text from here on, up to the next range's start, is of this region. */
 struct symbol_range {

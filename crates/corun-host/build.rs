@@ -19,7 +19,7 @@ fn main() -> Result<()> {
     // scx_cargo unpacks its headers (vmlinux.h, kfunc compatibility) into OUT_DIR.
     scx_cargo::BpfBuilder::new().context("preparing sched_ext's BPF headers")?;
     let headers = out.join("scx_utils-bpf_h");
-    for name in ["accounts", "corun", "observe", "vectors"] {
+    for name in ["accounts", "corun", "observe", "trace", "vectors"] {
         let source = root.join(format!("bpf/{name}.bpf.c"));
         libbpf_cargo::SkeletonBuilder::new()
             .source(&source)

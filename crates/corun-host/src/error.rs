@@ -23,6 +23,20 @@ pub enum HostError {
          (/sys/kernel/btf/kvm): load kvm-amd or kvm-intel first"
     )]
     NoKvm,
+    /// The kernel lacks an event that a recording cannot do without.
+    #[error(
+        "this kernel has no {0}: vCPUs cannot be told from other threads. \
+         Needs kvm as a module, or built in, on x86"
+    )]
+    NoSource(&'static str),
+    /// No VM is called so.
+    #[error("no running VM is called `{name}`; running: {}", if known.is_empty() { "none" } else { known })]
+    NoSuchVm {
+        /// What was asked for.
+        name: String,
+        /// VMs that there are.
+        known: String,
+    },
     /// The kernel did not take a BPF object, or a map cannot be read.
     #[error("{step}")]
     Bpf {

@@ -5,6 +5,14 @@ use crate::root::Root;
 use crate::text::first_line;
 use std::path::Path;
 
+/// The host's name (`uname -n`).
+pub(crate) fn host_name() -> String {
+    nix::sys::utsname::uname().map_or_else(
+        |_| "unknown".to_owned(),
+        |u| u.nodename().to_string_lossy().into_owned(),
+    )
+}
+
 /// sched_ext's state as the kernel prints it; `None` without sched_ext.
 pub(crate) fn sched_ext_state() -> Option<String> {
     Root::default().sched_ext_state()

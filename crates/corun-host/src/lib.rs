@@ -2,8 +2,9 @@
 //! corun's host side: loads the sched_ext scheduler, finds VMs, reads counters.
 //!
 //! [`run`] is `corun run`; [`features`] tells what the host has, [`preflight`] refuses
-//! known [`hazards`], [`doctor`] says what is wrong; [`observe`] counts directed yields
-//! and [`accounts`] tells what vCPUs do and wait for, both under any scheduler.
+//! known [`hazards`], [`doctor`] says what is wrong; [`observe`] counts directed yields,
+//! [`accounts`] tells what vCPUs do and wait for, and [`trace`] records all their events,
+//! these three under any scheduler.
 
 mod account_reader;
 pub mod accounts;
@@ -20,6 +21,7 @@ mod host_info;
 mod in_use;
 mod kernel_exit;
 mod kfuncs;
+mod kvm_vms;
 pub mod observe;
 pub mod options;
 pub mod preflight;
@@ -28,6 +30,7 @@ pub mod run;
 mod sched;
 mod skel;
 mod text;
+pub mod trace;
 pub mod vectors;
 mod vms;
 

@@ -23,6 +23,7 @@ macro_rules! skeleton {
 skeleton!(accounts, "/accounts_skel.rs");
 skeleton!(corun, "/corun_skel.rs");
 skeleton!(observe, "/observe_skel.rs");
+skeleton!(trace, "/trace_skel.rs");
 skeleton!(vectors, "/vectors_skel.rs");
 
 /// The policy's tunables as the `corun_tunables` of one skeleton: each has its own.

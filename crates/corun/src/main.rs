@@ -123,7 +123,7 @@ fn dispatch(command: Command) -> Result<ExitCode> {
         Command::Lab(command) => lab::dispatch(&command, &stop),
         Command::Sim(command) => sim::dispatch(&command, &stop),
         Command::Report(args) => report::run(&args).map(|()| ExitCode::SUCCESS),
-        Command::Trace(command) => trace::dispatch(&command),
+        Command::Trace(command) => trace::dispatch(&command, &stop),
         Command::PolicyCheck { random } => {
             println!("{} passed, 0 failed", corun_host::vectors::check(random)?);
             Ok(ExitCode::SUCCESS)

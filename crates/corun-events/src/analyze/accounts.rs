@@ -13,7 +13,8 @@ pub struct Account {
     pub vcpu: u32,
     /// On a pCPU, in the guest or in the host on its behalf.
     pub running_ns: u64,
-    /// On a pCPU, polling for its wake-up.
+    /// On a pCPU from halting on: polling for its wake-up, if KVM does, and the
+    /// way to sleep.
     pub polling_ns: u64,
     /// Runnable, after the host took its pCPU.
     pub preempted_ns: u64,
@@ -31,7 +32,8 @@ pub struct Account {
     pub halts: u64,
     /// Halts that a poll ended: the vCPU never left its pCPU.
     pub poll_hits: u64,
-    /// Polls in vain.
+    /// Halts that ended in sleep after some time on the pCPU: polls in vain where
+    /// KVM polls.
     pub poll_misses: u64,
     /// Waits for a pCPU that ended.
     pub ready: TimesSummary,

@@ -122,7 +122,9 @@ impl<'a> Analysis<'a> {
         let mut accounts = self.accounts.finish(self.end_ns);
         self.bursts.end();
         let mut vms = Vec::new();
-        for (vm, number) in self.header.vms.iter().zip(0..) {
+        let numbered = self.header.vms.iter().zip(0..);
+        // A number that no VM has got is none.
+        for (vm, number) in numbered.filter(|(vm, _)| vm.vcpus > 0) {
             let given = self.transactions.get(&vm.name).copied();
             vms.push(VmReport {
                 name: vm.name.clone(),

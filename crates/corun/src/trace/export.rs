@@ -46,7 +46,16 @@ enum Format {
 pub(crate) fn run(args: &Args) -> Result<()> {
     match &args.out {
         Some(path) => create_whole(path, |out| write(args, out)),
-        None => write(args, std::io::stdout().lock()),
+        None => write(args, std::io::stdout().lock()).or_else(unless_reader_left),
+    }
+}
+
+/// `| head` has what it wanted.
+fn unless_reader_left(error: anyhow::Error) -> Result<()> {
+    let io = error.downcast_ref::<std::io::Error>();
+    match io.map(std::io::Error::kind) {
+        Some(std::io::ErrorKind::BrokenPipe) => Ok(()),
+        _ => Err(error),
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod analyze;
 mod export;
+mod record;
 mod table;
 
 use anyhow::{Context, Result};
@@ -12,16 +13,19 @@ use corun_host::SymbolSource;
 use corun_symbols::Library;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
 
 /// Record what vCPUs do, look at it, analyse it
 #[derive(Subcommand)]
 pub(crate) enum Command {
+    Record(record::Args),
     Export(export::Args),
     Analyze(analyze::Args),
 }
 
-pub(crate) fn dispatch(command: &Command) -> Result<ExitCode> {
+pub(crate) fn dispatch(command: &Command, stop: &AtomicBool) -> Result<ExitCode> {
     match command {
+        Command::Record(args) => record::run(args, stop),
         Command::Export(args) => export::run(args),
         Command::Analyze(args) => analyze::run(args),
     }

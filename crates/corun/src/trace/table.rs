@@ -170,8 +170,7 @@ fn accounts(vcpus: &[Account]) -> Table {
         "halted",
         "unseen",
         "losses",
-        "halts",
-        "polls won",
+        "polls won / halts",
         "ready p99 us",
     ]);
     for a in vcpus {
@@ -189,8 +188,7 @@ fn accounts(vcpus: &[Account]) -> Table {
                 percent(a.halted_ns),
                 percent(a.unseen_ns),
                 a.preemptions.to_string(),
-                a.halts.to_string(),
-                format!("{}/{}", a.poll_hits, a.poll_hits + a.poll_misses),
+                format!("{}/{}", a.poll_hits, a.halts),
                 format!("{:.1}", a.ready.p99_us),
             ],
         );

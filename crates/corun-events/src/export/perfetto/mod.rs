@@ -99,7 +99,8 @@ impl<'a, W: Write> Perfetto<'a, W> {
                 .track(&plain(pcpu_track(pcpu), group::PCPU, &name))?;
         }
         self.packets.track(&plain(group::MARKS, 0, "marks"))?;
-        for (number, vm) in (0..).zip(&self.header.vms) {
+        let numbered = (0..).zip(&self.header.vms);
+        for (number, vm) in numbered.filter(|(_, vm)| vm.vcpus > 0) {
             self.vm_tracks(number, vm)?;
         }
         Ok(())

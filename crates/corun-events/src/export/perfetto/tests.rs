@@ -118,6 +118,8 @@ fn check(trace: &[u8]) -> Seen {
             match numbers(&event, 9)[0] {
                 1 => {
                     *depth += 1;
+                    let inside = matches!(text(&event, 22).as_str(), "guest" | "exit");
+                    assert_eq!(*depth, 1 + u64::from(inside), "{}", text(&event, 23));
                     seen.slices.entry(uuid).or_default().push(text(&event, 23));
                 }
                 2 => *depth = depth.checked_sub(1).expect("an end has its begin"),
