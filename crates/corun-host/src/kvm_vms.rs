@@ -2,6 +2,7 @@
 //! Processes that have a KVM VM, found by their open files.
 
 use crate::error::{HostError, Result};
+use crate::root::Root;
 use crate::vms::name_of;
 use std::path::Path;
 
@@ -14,7 +15,9 @@ pub(crate) fn processes_of(names: &[String]) -> Result<Vec<u32>> {
     if names.is_empty() {
         return Ok(Vec::new());
     }
-    let all: Vec<(u32, String)> = running().map(|pid| (pid, name_of(pid))).collect();
+    let root = Root::default();
+    let named = running().map(|pid| (pid, name_of(&root, pid)));
+    let all: Vec<(u32, String)> = named.collect();
     let mut chosen = Vec::new();
     for wanted in names {
         let before = chosen.len();

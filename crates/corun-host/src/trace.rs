@@ -7,9 +7,9 @@ mod records;
 mod sources;
 
 use crate::error::{During, HostError, Result};
+use crate::root::Root;
 use crate::skel::trace::{TraceSkel, TraceSkelBuilder};
 use crate::text::c_string;
-use crate::root::Root;
 use crate::{host_info, kvm_vms};
 use corun_events::{Event, Header};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};

@@ -4,8 +4,8 @@
 mod doctor;
 mod guest;
 mod lab;
-mod report;
 mod metrics;
+mod report;
 mod run;
 mod sim;
 mod top;

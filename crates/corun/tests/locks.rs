@@ -15,6 +15,7 @@ fn run(options: &[&str]) -> Output {
         .args(["lab", "run", CASE, "--json"])
         .args(["--max-steal=100", "--max-foreign=100"])
         .args(options)
+        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
         .output()
         .expect("corun starts")
 }

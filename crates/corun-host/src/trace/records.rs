@@ -145,7 +145,7 @@ impl Records {
         let vm = self.vm(r.vm);
         if vm.pid != pid {
             vm.pid = pid;
-            vm.name = crate::vms::name_of(pid);
+            vm.name = crate::vms::name_of(&crate::root::Root::default(), pid);
         }
         vm.vcpus = vm.vcpus.max(r.vcpu + 1);
         vm.tids.resize(vm.vcpus as usize, 0);
