@@ -147,7 +147,7 @@ fn check_guest(sample: &Value, guest: &str) {
     .sum();
     let wall = part("wall");
     let all = part("run") + part("poll") + ready + part("halted") + part("blocked");
-    let cpu = ns(&sample["cpu_ns"][guest]);
+    let cpu = ns(&sample["vm_cpu_ns"][guest]);
     let elapsed = ns(&sample["elapsed_ns"]);
     let run = &sample["guests"][guest];
     // The guest's window and ours differ in length by a little.

@@ -165,7 +165,8 @@ pub struct VcpuLatency {
     /// from sending to injection), its parts by the target's state when it was
     /// sent, `wake_to_run`, `preempted`, `preempted_with_ipi`. Good to 6 %.
     pub times: Vec<LatencySummary>,
-    /// Exact sums of the same times, by name. Nanoseconds.
+    /// Exact sums of the same times, by name; and where the vCPUs' time went: `run`,
+    /// `poll`, `ready_*` by cause, `halted`, `blocked`, which make up `wall`. Nanoseconds.
     pub sums_ns: BTreeMap<String, u64>,
     /// Growth of counts: `spins`, `yields`, `exits`, `halt_exits`,
     /// `hypercalls`.
