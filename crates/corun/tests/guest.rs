@@ -134,7 +134,8 @@ fn unsuitable_guests_are_refused_with_the_next_step() {
 fn loading_and_unloading_under_load_leaves_no_trace() {
     let cycles = std::env::var("CORUN_CYCLES").unwrap_or_else(|_| CYCLES.to_owned());
     let script = format!(
-        "/init --run stale --measure-ms 3600000 > /tmp/load 2>&1 &\n\
+        "dmesg -c > /dev/null\n\
+         /init --run stale --measure-ms 3600000 > /tmp/load 2>&1 &\n\
          load=$!\n\
          mode=/sys/module/corun_guest/parameters/mode\n\
          for i in $(seq {cycles}); do\n\
@@ -148,7 +149,7 @@ fn loading_and_unloading_under_load_leaves_no_trace() {
          rmmod corun_guest || exit 1\n\
          kill -0 $load || {{ cat /tmp/load; exit 1; }}\n\
          kill -9 $load\n\
-         if dmesg | grep -E 'BUG|WARNING|Oops|rcu.*stall'; then exit 1; fi\n"
+         if dmesg | grep -E 'BUG|WARNING|Oops|stalls'; then exit 1; fi\n"
     );
     let guest = ("a", "vcpus = 3\nhyperv = true", &*shell(&script));
     let result = result(&case(0.1, &[guest]));
