@@ -232,9 +232,13 @@ fn weights_hold_and_tables_say_so() {
 
 /// Cases of the lab with something that the simulator has no model of, and what it
 /// says of it.
-const LAB_ONLY: [(&str, &str); 2] = [
+const LAB_ONLY: [(&str, &str); 6] = [
     ("hostile.toml", "unknown workload `ipi-storm`"),
+    ("locks.toml", "unknown workload `klock`"),
+    ("locks-smoke.toml", "unknown workload `klock`"),
     ("mechanisms.toml", "kind = \"scx_bpfland\""),
+    ("shootdown.toml", "the simulator loads no modules"),
+    ("stale.toml", "unknown workload `stale`"),
 ];
 
 #[test]

@@ -35,10 +35,21 @@ const fn tracepoint(name: &'static str, kvm: bool, lost: &'static str) -> Target
 }
 
 /// All; a test compares them with the sources in `bpf/`.
-const TARGETS: [Target; 14] = [
+const TARGETS: [Target; 18] = [
     tracepoint("sched_switch", false, "nothing is known of waiting times"),
     tracepoint("sched_wakeup", false, "wake-up delays are not known"),
+    tracepoint("sched_waking", false, "traces do not tell who woke whom"),
     function("yield_to", false, "directed yields are not counted"),
+    function(
+        "yield_to_task_fair",
+        false,
+        "traces do not tell which directed yields EEVDF took",
+    ),
+    function(
+        "yield_to_task_scx",
+        false,
+        "traces do not tell which directed yields sched_ext took",
+    ),
     function("kvm_arch_vcpu_load", true, "VMs are not discovered"),
     function(
         "kvm_arch_vcpu_put",
@@ -60,6 +71,11 @@ const TARGETS: [Target; 14] = [
     tracepoint("kvm_hypercall", true, "paravirtual yields are not counted"),
     tracepoint("kvm_apic_accept_irq", true, "IPIs are not seen"),
     tracepoint("kvm_inj_virq", true, "IPI delays are not known"),
+    tracepoint(
+        "kvm_entry",
+        true,
+        "traces do not tell when guests are entered",
+    ),
     tracepoint("kvm_exit", true, "exits are not counted by reason"),
     tracepoint(
         "kvm_vcpu_wakeup",
