@@ -19,11 +19,14 @@ corun trace export a.trace --format json > a.json
 for kind in switch_in exit enter ipi_send ipi_take halt yield_ask host_in; do
     echo "KIND $kind $(grep -c "\"kind\":\"$kind\"" a.json)"
 done
-corun trace record -q --buffer 0.0625 -o b.trace > b.log & P=$!
-sleep 2; kill -STOP $P; sleep 4; kill -CONT $P; sleep 1; kill -INT $P; wait $P; echo "TINY $?"; cat b.log
+corun trace record --buffer 0.0625 -o b.trace > b.log 2> b.progress & P=$!
+until grep -q events b.progress; do kill -0 $P || break; sleep 0.2; done
+kill -STOP $P; sleep 4; kill -CONT $P; sleep 1; kill -INT $P; wait $P; echo "TINY $?"; cat b.log
 corun trace analyze b.trace | grep 'are missing'
 corun trace record -q -s 1 --vm nobody -o c.trace 2>&1; echo "NOBODY $?"
-corun trace record -q -o d.trace & P=$!; sleep 3; kill -INT $P; wait $P; echo "CTRLC $?"
+corun trace record -o d.trace 2> d.progress & P=$!
+until grep -q events d.progress; do kill -0 $P || break; sleep 0.2; done
+kill -INT $P; wait $P; echo "CTRLC $?"
 dmesg | grep -E 'BUG|Oops|runtime error|stall' && echo "kernel complains"
 true
 "#;
