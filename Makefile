@@ -40,7 +40,7 @@ determinism: setup
 	scripts/sim-determinism
 
 smoke: guest
-	cargo test --release --locked -p corun --test "lab*" --test guest --test locks -- --ignored --nocapture --test-threads=1
+	cargo test --release --locked -p corun --test lab --test guest --test locks -- --ignored --nocapture --test-threads=1
 
 # The browser is 120 MB to fetch and installed in half a minute: for this alone.
 browser-test:

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Other people's sched_ext schedulers that the lab compares corun with.
 //!
-//! Each is a program from crates.io, of one version: what its options are called
+//! Each is a program from the Rust registry, of one version: what its options are called
 //! and what they are by default was read in that version's source. The lab scales
 //! those that are time constants, as it does corun's; what a scheduler has built
 //! in cannot be scaled, and every result says so.
 
 use crate::SchedulerKind;
 
-/// A scheduler that is built from crates.io.
+/// A scheduler that is built from the Rust registry.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Comparator {
     /// Name of the crate, and of its program.
@@ -72,7 +72,7 @@ const LAVD: Comparator = Comparator {
 };
 
 impl SchedulerKind {
-    /// The program from crates.io that this kind is; `None` for the others.
+    /// The program from the Rust registry that this kind is; `None` for the others.
     pub fn comparator(self) -> Option<&'static Comparator> {
         match self {
             Self::ScxBpfland => Some(&BPFLAND),

@@ -169,9 +169,9 @@ pub enum SchedulerKind {
     Credit,
     /// Co-scheduling; simulator alone.
     Cosched,
-    /// `scx_bpfland`, from crates.io; lab alone.
+    /// `scx_bpfland`, from the Rust registry; lab alone.
     ScxBpfland,
-    /// `scx_lavd`, from crates.io; lab alone.
+    /// `scx_lavd`, from the Rust registry; lab alone.
     ScxLavd,
 }
 

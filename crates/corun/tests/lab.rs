@@ -2,11 +2,18 @@
 //! What only a kernel can show: the lab is booted for real. Run with
 //! `make smoke`. Behaviour is judged by counters and states, never by time.
 
+#[path = "lab/accounts.rs"]
+mod accounts;
+#[path = "lab/doctor.rs"]
+mod doctor;
 #[path = "lab/robust.rs"]
 mod robust;
+#[path = "lab/trace.rs"]
+mod trace;
 
 use serde_json::Value;
 use std::io::Write;
+use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
 fn corun(args: &[&str]) -> Command {
@@ -44,6 +51,28 @@ fn in_lab_once(script: &str, args: &[&str]) -> Output {
         .expect("corun reads its commands");
     drop(stdin);
     shell.wait_with_output().expect("corun ends")
+}
+
+/// The file of a case that a test brings, in a folder that goes with it.
+struct CaseFile {
+    _folder: tempfile::TempDir,
+    path: PathBuf,
+}
+
+impl CaseFile {
+    fn new(text: &str) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("case.toml");
+        std::fs::write(&path, text).expect("the case is written");
+        Self {
+            _folder: folder,
+            path,
+        }
+    }
+
+    fn path(&self) -> &str {
+        self.path.to_str().expect("a path of letters")
+    }
 }
 
 fn text(output: &Output) -> String {

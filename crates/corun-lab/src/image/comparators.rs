@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Schedulers to compare with, built from crates.io when a case asks for them.
+//! Schedulers to compare with, built from the Rust registry when a case asks for them.
 
 use super::ImageError;
 use crate::case::Comparator;

@@ -72,7 +72,7 @@ pub enum ImageError {
     NoToolsFolder,
     /// A scheduler to compare with cannot be built.
     #[error(
-        "building {program} {version} from crates.io: {said}\nnext: run scripts/setup, which installs \
+        "building {program} {version} from the Rust registry: {said}\nnext: run scripts/setup, which installs \
          what it needs, or leave this scheduler out of the case"
     )]
     Comparator {

@@ -2,10 +2,8 @@
 //! The accounts of vCPUs against what the guests and the kernel say of the same
 //! windows, in the lab. Run with `make smoke`.
 
+use super::{CaseFile, corun, in_lab, text};
 use serde_json::Value;
-use std::io::Write;
-use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
 
 /// Two guests with twice as many vCPUs as there are pCPUs, under the kernel's
 /// scheduler. Long windows: a guest tells steal in ticks of 10 ms.
@@ -45,63 +43,6 @@ run = { a = { workload = "tlb" }, b = { workload = "tlb" } }
 enabled = false
 "#;
 
-/// The case's file, in a folder that goes with it.
-struct CaseFile {
-    _folder: tempfile::TempDir,
-    path: PathBuf,
-}
-
-impl CaseFile {
-    fn new() -> Self {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("accounts.toml");
-        std::fs::write(&path, CASE).expect("writes");
-        Self {
-            _folder: folder,
-            path,
-        }
-    }
-
-    fn corun(&self, before: &[&str], after: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_corun"));
-        command
-            .args(before)
-            .arg(&self.path)
-            .args(after)
-            .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        command
-    }
-}
-
-/// Runs `command` with `input`; again when it fails, as the emulator may.
-fn output(mut command: Command, input: &str) -> Output {
-    let mut once = || {
-        let mut child = command.spawn().expect("corun starts");
-        let mut stdin = child.stdin.take().expect("is piped");
-        stdin.write_all(input.as_bytes()).expect("corun reads");
-        drop(stdin);
-        child.wait_with_output().expect("corun ends")
-    };
-    let first = once();
-    if first.status.success() {
-        return first;
-    }
-    eprintln!("again after:\n{}", String::from_utf8_lossy(&first.stderr));
-    once()
-}
-
-fn text(output: &Output) -> String {
-    let (out, err) = (&output.stdout, &output.stderr);
-    format!(
-        "{}\n{}",
-        String::from_utf8_lossy(out),
-        String::from_utf8_lossy(err)
-    )
-}
-
 fn ns(value: &Value) -> f64 {
     value
         .as_f64()
@@ -116,9 +57,11 @@ fn error(ours: f64, other: f64, whole: f64) -> f64 {
 #[test]
 #[ignore = "boots the lab: make smoke"]
 fn ready_time_is_the_guests_steal_and_times_add_up() {
-    let case = CaseFile::new();
+    let case = CaseFile::new(CASE);
     let relaxed = ["--json", "--max-foreign", "100", "--max-steal", "100"];
-    let output = output(case.corun(&["lab", "run"], &relaxed), "");
+    let output = corun(&[&["lab", "run", case.path()], &relaxed[..]].concat())
+        .output()
+        .expect("corun starts");
     assert!(output.status.success(), "{}", text(&output));
     let result: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let samples = result["samples"].as_array().expect("samples");
@@ -187,8 +130,8 @@ true
 #[test]
 #[ignore = "boots the lab: make smoke"]
 fn top_shows_who_waits_for_whom() {
-    let case = CaseFile::new();
-    let output = output(case.corun(&["lab", "shell", "--load", "--case"], &[]), TOP);
+    let case = CaseFile::new(CASE);
+    let output = in_lab(TOP, &["--load", "--case", case.path()]);
     let said = text(&output);
     println!("{said}");
     assert!(output.status.success() && !said.contains("kernel complains"));

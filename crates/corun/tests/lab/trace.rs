@@ -2,9 +2,8 @@
 //! `corun trace` on real guests: the lab is booted. Run with `make smoke`.
 //! Judged by counts and structure, never by time.
 
+use super::{in_lab, text};
 use serde_json::Value;
-use std::io::Write;
-use std::process::{Command, Output, Stdio};
 
 /// Two busy guests on two pCPUs under the kernel's own scheduler: recorded,
 /// shown, analysed; then with a small buffer that nobody empties for a while.
@@ -30,23 +29,6 @@ kill -INT $P; wait $P; echo "CTRLC $?"
 dmesg | grep -E 'BUG|Oops|runtime error|stall' && echo "kernel complains"
 true
 "#;
-
-fn in_lab(script: &str) -> Output {
-    let mut shell = Command::new(env!("CARGO_BIN_EXE_corun"))
-        .args(["lab", "shell", "--case", "smoke", "--load"])
-        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("corun starts");
-    let mut stdin = shell.stdin.take().expect("stdin is piped");
-    stdin
-        .write_all(script.as_bytes())
-        .expect("corun reads its commands");
-    drop(stdin);
-    shell.wait_with_output().expect("corun ends")
-}
 
 /// What follows `word` on its line.
 fn after<'a>(said: &'a str, word: &str) -> &'a str {
@@ -89,19 +71,7 @@ fn check_report(report: &Value) {
 #[test]
 #[ignore = "boots the lab: make smoke"]
 fn two_busy_guests_are_recorded_and_a_full_buffer_is_said() {
-    let mut output = in_lab(SCRIPT);
-    for retry in 1..=2 {
-        if output.status.success() {
-            break;
-        }
-        eprintln!("retry {retry} of 2");
-        output = in_lab(SCRIPT);
-    }
-    let said = format!(
-        "{}\n{}",
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr)
-    );
+    let said = text(&in_lab(SCRIPT, &["--load", "--case", "smoke"]));
     assert_eq!(after(&said, "RECORD"), "0", "{said}");
     assert_eq!(after(&said, "LEFT"), "0", "{said}");
     check_report(&serde_json::from_str(after(&said, "JSON")).expect("a report"));

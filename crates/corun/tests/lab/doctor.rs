@@ -2,9 +2,8 @@
 //! The doctor and the exporter on a host with two overcommitted guests, under the
 //! kernel's scheduler and under corun's, in the lab. Run with `make smoke`.
 
+use super::{CaseFile, in_lab, text};
 use serde_json::Value;
-use std::io::Write;
-use std::process::{Command, Output, Stdio};
 
 /// Four vCPUs on two pCPUs, all busy.
 const CASE: &str = r#"
@@ -38,8 +37,8 @@ enabled = false
 /// Waits for a page at the exporter's address, and keeps it in the file `$1`.
 const SCRIPT: &str = r#"
 page() { i=0; until wget -q -O "$1" http://127.0.0.1:9727/metrics; do
-    sleep 0.2; i=$((i+1)); [ $i -gt 300 ] && { echo "NO PAGE"; break; }; done; }
-wait_for() { i=0; until "$@"; do sleep 0.2; i=$((i+1)); [ $i -gt 300 ] && break; done; }
+    sleep 0.2; i=$((i+1)); [ $i -gt 600 ] && { echo "NO PAGE"; break; }; done; }
+wait_for() { i=0; until "$@"; do sleep 0.2; i=$((i+1)); [ $i -gt 600 ] && return 1; done; true; }
 corun doctor --seconds 4 > /tmp/text; echo "EXIT $?"
 cat /tmp/text
 echo "JSON $(corun doctor --seconds 4 --json)"
@@ -59,44 +58,11 @@ dmesg | grep -E 'BUG|Oops|stall' && echo "kernel complains"
 true
 "#;
 
-fn in_lab() -> Output {
-    let folder = tempfile::tempdir().expect("a folder");
-    let case = folder.path().join("doctor.toml");
-    std::fs::write(&case, CASE).expect("written");
-    let mut shell = Command::new(env!("CARGO_BIN_EXE_corun"))
-        .args(["lab", "shell", "--load", "--case"])
-        .arg(&case)
-        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("corun starts");
-    let mut stdin = shell.stdin.take().expect("is piped");
-    stdin.write_all(SCRIPT.as_bytes()).expect("corun reads");
-    drop(stdin);
-    shell.wait_with_output().expect("corun ends")
-}
-
-fn text(output: &Output) -> String {
-    let (out, err) = (&output.stdout, &output.stderr);
-    format!(
-        "{}\n{}",
-        String::from_utf8_lossy(out),
-        String::from_utf8_lossy(err)
-    )
-}
-
 #[test]
 #[ignore = "boots the lab: make smoke"]
 fn the_doctor_names_the_problem_and_the_exporter_shows_it() {
-    let mut output = in_lab();
-    if !output.status.success() {
-        // As the emulator may.
-        eprintln!("again after:\n{}", text(&output));
-        output = in_lab();
-    }
-    let said = text(&output);
+    let case = CaseFile::new(CASE);
+    let said = text(&in_lab(SCRIPT, &["--load", "--case", case.path()]));
     println!("{said}");
     assert!(!said.contains("kernel complains"));
     for line in ["EXIT 1", "EXPORTER 0", "SOCKET", "RUN 0", "SOCKET GONE"] {
