@@ -13,9 +13,10 @@ pub(crate) fn host_name() -> String {
     )
 }
 
-/// sched_ext's state as the kernel prints it; `None` without sched_ext.
-pub(crate) fn sched_ext_state() -> Option<String> {
-    Root::default().sched_ext_state()
+/// True while the kernel's own scheduler schedules all tasks.
+pub(crate) fn kernel_schedules() -> bool {
+    let state = Root::default().sched_ext_state();
+    state.is_none_or(|state| state == "disabled")
 }
 
 /// Name of the BPF scheduler that is loaded now.

@@ -36,8 +36,7 @@ impl KernelExit {
 
     /// Looks whether the kernel's own scheduler is back.
     pub(crate) fn look_again(&mut self) {
-        let state = host_info::sched_ext_state();
-        self.kernel_schedules = state.is_none_or(|state| state == "disabled");
+        self.kernel_schedules = host_info::kernel_schedules();
     }
 
     fn next_step(&self) -> &'static str {

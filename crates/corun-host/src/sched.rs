@@ -211,7 +211,7 @@ impl Scheduler {
         drop(self.struct_ops.take());
         counters::unpin();
         for _ in 0..100 {
-            if host_info::sched_ext_state().is_none_or(|state| state == "disabled") {
+            if host_info::kernel_schedules() {
                 return;
             }
             std::thread::sleep(std::time::Duration::from_millis(50));

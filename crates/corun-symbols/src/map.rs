@@ -24,11 +24,7 @@ const COMPAT_ENTRIES: [&str; 3] = [
 impl Image {
     /// Reads the symbols of a guest's kernel for x86-64 from `file`.
     pub fn read(file: &Path) -> Result<Self, MapError> {
-        let bytes = contents(file).map_err(|source| MapError::Unreadable {
-            file: file.to_owned(),
-            source,
-        })?;
-        Self::from_bytes(file, &bytes)
+        Self::from_bytes(file, &contents(file)?)
     }
 
     /// Takes the contents of `file` apart.
@@ -44,11 +40,16 @@ impl Image {
     }
 }
 
-pub(crate) fn contents(file: &Path) -> std::io::Result<Vec<u8>> {
+/// What `file` holds, or a byte more than a map may have.
+pub(crate) fn contents(file: &Path) -> Result<Vec<u8>, MapError> {
     let mut bytes = Vec::new();
     // A pipe or a device has no end.
-    let mut limited = std::fs::File::open(file)?.take(SIZE_MAX + 1);
-    limited.read_to_end(&mut bytes)?;
+    std::fs::File::open(file)
+        .and_then(|opened| opened.take(SIZE_MAX + 1).read_to_end(&mut bytes))
+        .map_err(|source| MapError::Unreadable {
+            file: file.to_owned(),
+            source,
+        })?;
     Ok(bytes)
 }
 

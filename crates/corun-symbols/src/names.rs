@@ -19,11 +19,7 @@ pub struct Names {
 impl Names {
     /// Reads the functions of the map in `file`, which [`Image::read`] reads too.
     pub fn read(file: &Path) -> Result<Self, MapError> {
-        let bytes = contents(file).map_err(|source| MapError::Unreadable {
-            file: file.to_owned(),
-            source,
-        })?;
-        Self::from_bytes(file, &bytes)
+        Self::from_bytes(file, &contents(file)?)
     }
 
     /// Takes the contents of `file` apart.
