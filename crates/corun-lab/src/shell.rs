@@ -2,17 +2,20 @@
 //! `corun lab shell`: a shell in the emulated host, for a person at a terminal
 //! or for commands from a pipe.
 
-use crate::boot::{Boot, BootError, BootSpec, Console, Diagnosis, Failure, MARKER_DOWN, MARKER_UP};
+use crate::boot::{
+    Boot, BootError, BootSpec, Console, Diagnosis, Failure, MARKER_DOWN, MARKER_UP,
+    has_stopped_pcpu,
+};
 use crate::image::{Image, RunLayer};
 use crate::packages::Stop;
 use crate::paths::LabDirs;
+use corun_lab_proto::COMMANDS_PORT;
 use nix::sys::termios::{SetArg, Termios, tcgetattr, tcsetattr};
 use std::io::{self, IsTerminal, Read, Write, stdin, stdout};
 use std::process::ExitStatus;
 use std::time::Duration;
 
-/// Printed by the entry before and after commands from a pipe run.
-const BEGIN: &str = "corun-lab: commands begin";
+/// Printed by the entry after commands from a pipe.
 const END: &str = "corun-lab: commands ended with ";
 
 /// How long L1 may take to its init. Measured: 4 s on an idle machine.
@@ -120,8 +123,7 @@ fn batch(
     let mut shown = Shown::default();
     loop {
         let exit = boot.wait_exit(POLL, stop)?;
-        let console = boot.console();
-        let fresh = shown.advance(&console);
+        let fresh = shown.advance(&boot.commands_output());
         let written = stdout()
             .write_all(fresh.as_bytes())
             .and_then(|()| stdout().flush());
@@ -129,8 +131,13 @@ fn batch(
         if exit.is_some() {
             break;
         }
+        let console = boot.console();
         if !console.contains(MARKER_UP) && boot.age() > UP_WITHIN {
             return Err(boot.diagnose(Failure::Silent { waited: UP_WITHIN }).into());
+        }
+        if has_stopped_pcpu(&console) {
+            // What the commands would report from here on is not their doing.
+            return Err(boot.diagnose(Failure::Ended).into());
         }
         if shown.code.is_some() {
             // The commands are done: how L1 goes down is of no interest.
@@ -144,20 +151,18 @@ fn batch(
     }
 }
 
-/// Which part of the console belongs to the commands, and what of it has been
-/// passed on. Whole lines only.
+/// What of the commands' output has been passed on. Whole lines only.
 #[derive(Debug, Default)]
 struct Shown {
     upto: usize,
-    begun: bool,
     code: Option<u8>,
 }
 
 impl Shown {
-    /// What the commands printed since the last call.
-    fn advance(&mut self, console: &str) -> String {
+    /// What is new in `output` since the last call.
+    fn advance(&mut self, output: &str) -> String {
         let mut fresh = String::new();
-        for line in console[self.upto.min(console.len())..].split_inclusive('\n') {
+        for line in output[self.upto.min(output.len())..].split_inclusive('\n') {
             if !line.ends_with('\n') || self.code.is_some() {
                 break;
             }
@@ -166,10 +171,8 @@ impl Shown {
             if let Some((before, code)) = line.split_once(END) {
                 fresh.push_str(before);
                 self.code = Some(code.trim().parse().unwrap_or(u8::MAX));
-            } else if self.begun {
-                fresh.push_str(line);
             } else {
-                self.begun = line.trim() == BEGIN;
+                fresh.push_str(line);
             }
         }
         fresh
@@ -196,7 +199,9 @@ fn start_guests(guests: Option<&Guests>) -> String {
 fn batch_entry(guests: Option<&Guests>) -> String {
     let start = start_guests(guests);
     format!(
-        "#!/bin/sh\n{start}\necho '{BEGIN}'\nsh /corun/commands < /dev/null\necho \"{END}$?\"\n\
+        "#!/bin/sh\n{start}\n\
+         {{ sh /corun/commands < /dev/null; echo \"{END}$?\"; }} \
+         > /dev/virtio-ports/{COMMANDS_PORT} 2>&1\n\
          {stop}\n",
         stop = stop_guests(guests)
     )
@@ -247,16 +252,16 @@ mod tests {
     #[test]
     fn only_the_commands_output_is_shown() {
         let mut shown = Shown::default();
-        let mut console = format!("{MARKER_UP}\n[ 2.0] kvm: noise\n{BEGIN}\n7.3.4\nhal");
-        assert_eq!(shown.advance(&console), "7.3.4\n");
-        console.push_str("f a line\nno newline");
-        assert_eq!(shown.advance(&console), "half a line\n");
+        let mut output = "7.3.4\nhal".to_owned();
+        assert_eq!(shown.advance(&output), "7.3.4\n");
+        output.push_str("f a line\nno newline");
+        assert_eq!(shown.advance(&output), "half a line\n");
         assert_eq!(shown.code, None);
-        let end = format!("{END}3\ncorun-lab: entry ended with 0\n");
-        console.push_str(&end);
-        assert_eq!(shown.advance(&console), "no newline");
+        let end = format!("{END}3\na left-over process's word\n");
+        output.push_str(&end);
+        assert_eq!(shown.advance(&output), "no newline");
         assert_eq!(shown.code, Some(3));
-        assert_eq!(shown.advance(&console), "");
+        assert_eq!(shown.advance(&output), "");
     }
 
     #[test]

@@ -26,14 +26,14 @@ fn corun(args: &[&str]) -> Command {
 
 /// Runs `script` in the emulated host, with the guests of `case` when given.
 /// The script exits with 1 when the lab failed it, or the lab does when the
-/// emulator did; then it is tried again, at most twice, and told.
+/// emulator did; then it is tried again, at most three times, and told.
 fn in_lab(script: &str, args: &[&str]) -> Output {
-    for retry in 1..=2 {
+    for retry in 1..=3 {
         let output = in_lab_once(script, args);
         if output.status.success() {
             return output;
         }
-        eprintln!("retry {retry} of 2 after:\n{}", text(&output));
+        eprintln!("retry {retry} of 3 after:\n{}", text(&output));
     }
     in_lab_once(script, args)
 }

@@ -19,5 +19,8 @@ pub use line::{LineError, from_line, to_line};
 pub const AGENT_PORT: &str = "corun.agent";
 /// Name of the virtio-serial port between L0's runner and L1's driver.
 pub const CONTROL_PORT: &str = "corun.control";
+/// Name of the virtio-serial port that commands from a pipe print to. The console
+/// would mix the kernel's messages into their lines.
+pub const COMMANDS_PORT: &str = "corun.commands";
 /// Version of both channels; either side refuses to talk to another one.
 pub const PROTOCOL_VERSION: u32 = 2;

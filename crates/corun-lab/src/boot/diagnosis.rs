@@ -59,6 +59,8 @@ pub enum Cause {
     StackCorrupted,
     /// L1 stopped without a word: a triple fault, which resets the machine.
     SilentReset,
+    /// One of L1's pCPUs takes no interrupt any more, not even an NMI.
+    PcpuStopped,
     /// L1 fell silent.
     Hang,
     /// L1 ran out of memory.
@@ -91,7 +93,7 @@ pub struct Diagnosis {
 }
 
 /// Console text that names its cause, most telling first.
-const SIGNS: [(&str, Cause); 12] = [
+const SIGNS: [(&str, Cause); 13] = [
     ("corrupted stack end", Cause::StackCorrupted),
     ("No working init found", Cause::Image),
     ("Unable to mount root fs", Cause::Image),
@@ -104,7 +106,18 @@ const SIGNS: [(&str, Cause); 12] = [
     ("kernel BUG at", Cause::KernelOops),
     ("soft lockup", Cause::KernelOops),
     ("Kernel panic", Cause::KernelPanic),
+    (PCPU_STOPPED, Cause::PcpuStopped),
 ];
+
+/// Told by another pCPU, after 21 s. Seen in the emulator's memory: the stopped one
+/// runs a guest with GIF clear, which VMRUN sets, so neither interrupt nor NMI ends
+/// the guest's turn. Nothing that L1 does can bring that about.
+const PCPU_STOPPED: &str = "detected stalls on CPUs";
+
+/// Has one of L1's pCPUs stopped, as its console tells?
+pub fn has_stopped_pcpu(console: &str) -> bool {
+    kernel_lines(console).any(|line| line.contains(PCPU_STOPPED))
+}
 
 impl Diagnosis {
     /// Judges `evidence`; `logs` is where its logs were kept.
@@ -144,6 +157,7 @@ impl Cause {
             | Self::KernelOops
             | Self::StackCorrupted
             | Self::SilentReset
+            | Self::PcpuStopped
             | Self::Hang => true,
             Self::Qemu | Self::OutOfMemory | Self::Image | Self::Ended | Self::Reported => false,
         }
@@ -157,6 +171,7 @@ impl Cause {
             Self::KernelOops => "L1's kernel hit a fault",
             Self::StackCorrupted => "L1's kernel found a corrupted stack, a known emulator fault",
             Self::SilentReset => "L1 was reset without a word, a known emulator fault",
+            Self::PcpuStopped => "one of L1's pCPUs stopped, a known emulator fault",
             Self::Hang => "L1 fell silent",
             Self::OutOfMemory => "L1 ran out of memory (give it more, or use fewer guests)",
             Self::Image => "L1's image cannot start (run `corun lab build` again)",
@@ -215,12 +230,15 @@ fn judge_end(evidence: &Evidence) -> (Cause, String) {
 /// Looks at the kernel's own lines only (`[    1.234567] ...`): a script may
 /// print a guest's last words, which are not L1's.
 fn sign_in(console: &str) -> Option<(Cause, String)> {
-    let is_kernels = |line: &&str| line.trim_start().starts_with('[');
     SIGNS.iter().find_map(|(text, cause)| {
-        let mut lines = console.lines().filter(is_kernels);
-        let line = lines.find(|l| l.contains(text))?;
+        let line = kernel_lines(console).find(|l| l.contains(text))?;
         Some((*cause, line.trim().to_owned()))
     })
+}
+
+fn kernel_lines(console: &str) -> impl Iterator<Item = &str> {
+    let is_kernels = |line: &&str| line.trim_start().starts_with('[');
+    console.lines().filter(is_kernels)
 }
 
 fn last_lines(console: &str) -> Vec<String> {
@@ -307,6 +325,20 @@ mod tests {
                 "{console}"
             );
         }
+    }
+
+    #[test]
+    fn a_stopped_pcpu_is_told_by_the_kernel_alone() {
+        let told = "[ 68.9] rcu: INFO: rcu_preempt detected stalls on CPUs/tasks:";
+        assert!(has_stopped_pcpu(told));
+        assert_eq!(
+            cause(Failure::Ended, told, None),
+            (Cause::PcpuStopped, true)
+        );
+        assert!(!has_stopped_pcpu(&format!("guest a: {told}")));
+        assert!(!has_stopped_pcpu(
+            "[ 9.1] rcu: INFO: rcu_preempt self-detected stall on CPU"
+        ));
     }
 
     #[test]

@@ -15,7 +15,7 @@ mod running;
 
 pub use accel::Accel;
 pub use channel::Next;
-pub use diagnosis::{Cause, Diagnosis, Evidence, Failure};
+pub use diagnosis::{Cause, Diagnosis, Evidence, Failure, has_stopped_pcpu};
 pub use error::BootError;
 pub use qemu::{BootSpec, Console};
 pub use retry::{Attempt, AttemptError, Outcome, run_with_retries};

@@ -4,7 +4,7 @@
 
 use super::Accel;
 use crate::image::{Image, Loader};
-use corun_lab_proto::CONTROL_PORT;
+use corun_lab_proto::{COMMANDS_PORT, CONTROL_PORT};
 use std::path::Path;
 use std::process::Command;
 
@@ -77,6 +77,11 @@ impl BootSpec {
             .arg("-device")
             .arg(format!(
                 "virtserialport,chardev=control,name={CONTROL_PORT}"
+            ))
+            .args(["-chardev", &file_chardev("commands", files.commands)])
+            .arg("-device")
+            .arg(format!(
+                "virtserialport,chardev=commands,name={COMMANDS_PORT}"
             ));
         if self.console == Console::Terminal {
             cmd.args(["-mon", "chardev=console,mode=readline"]);
@@ -85,18 +90,28 @@ impl BootSpec {
     }
 
     fn console_chardev(&self, log: &Path) -> String {
-        // QEMU reads a doubled comma as one.
-        let log = log.display().to_string().replace(',', ",,");
         match self.console {
-            Console::Log => format!("file,id=console,path={log}"),
+            Console::Log => file_chardev("console", log),
             // signal=off: Ctrl-C goes to the shell in L1.
-            Console::Terminal => format!("stdio,id=console,mux=on,signal=off,logfile={log}"),
+            Console::Terminal => {
+                format!("stdio,id=console,mux=on,signal=off,logfile={}", quoted(log))
+            }
         }
     }
+}
+
+fn file_chardev(id: &str, path: &Path) -> String {
+    format!("file,id={id},path={}", quoted(path))
+}
+
+/// QEMU reads a doubled comma as one.
+fn quoted(path: &Path) -> String {
+    path.display().to_string().replace(',', ",,")
 }
 
 /// Files of one boot.
 pub(super) struct Files<'a> {
     pub(super) initrd: &'a Path,
     pub(super) console: &'a Path,
+    pub(super) commands: &'a Path,
 }

@@ -22,6 +22,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const POLL: Duration = Duration::from_millis(50);
+const COMMANDS_LOG: &str = "commands.log";
 
 /// A running L1.
 #[derive(Debug)]
@@ -47,10 +48,12 @@ impl Boot {
         let initrd = dir.path().join("initrd");
         image.write_initrd(run, &initrd)?;
         let console = dir.path().join("console.log");
+        let commands = dir.path().join(COMMANDS_LOG);
         let (ours, theirs) = UnixStream::pair().map_err(BootError::io("making a socket"))?;
         let files = Files {
             initrd: &initrd,
             console: &console,
+            commands: &commands,
         };
         let mut cmd = spec.command(image, &files, theirs.as_raw_fd());
         let stderr = dir.path().join("qemu.stderr");
@@ -97,6 +100,11 @@ impl Boot {
     /// The console's log; gone with the boot.
     pub fn console_path(&self) -> PathBuf {
         self.dir.path().join("console.log")
+    }
+
+    /// What the commands of a shell from a pipe have printed so far.
+    pub fn commands_output(&self) -> String {
+        read_lossy(&self.dir.path().join(COMMANDS_LOG))
     }
 
     /// Waits up to `timeout` until QEMU has ended; `None` when it has not.
@@ -161,7 +169,7 @@ impl Boot {
             .disable_cleanup(true)
             .tempdir_in(logs)
             .map_err(BootError::io_at("making a folder in", logs))?;
-        for name in ["console.log", "qemu.stderr"] {
+        for name in ["console.log", COMMANDS_LOG, "qemu.stderr"] {
             let from = self.dir.path().join(name);
             if from.exists() {
                 let to = kept.path().join(name);
