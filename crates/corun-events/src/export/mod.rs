@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Recordings for other eyes: Perfetto's trace viewer, and text.
+//! Recordings for other eyes: Perfetto's trace viewer, and text; and what all
+//! pages need.
 
 mod flows;
+pub mod html;
 mod perfetto;
 mod text;
 

@@ -10,6 +10,7 @@ mod tables;
 
 use crate::model::{Block, Chart, Report, Section, SourceInfo};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
+use corun_events::export::html::escape;
 use sha2::{Digest, Sha256};
 use std::fmt::{self, Write as _};
 
@@ -210,22 +211,6 @@ fn write_chart(out: &mut String, chart: &Chart) -> fmt::Result {
     }
     out.push_str("</figure>\n");
     Ok(())
-}
-
-/// Text made safe for elements and quoted attributes.
-pub(crate) fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            _ => out.push(c),
-        }
-    }
-    out
 }
 
 #[cfg(test)]

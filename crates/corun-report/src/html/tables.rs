@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Tables, and the tables of charts.
 
-use super::escape;
 use crate::model::{Cell, Chart, Mark, Plot, Table};
+use corun_events::export::html::escape;
 use corun_lab::results::format::{count, nanos, number};
 use std::fmt::{self, Write as _};
 

@@ -3,8 +3,9 @@
 
 use super::axis::Axis;
 use super::svg::{self, WIDTH};
-use super::{escape, number, tick_label};
+use super::{number, tick_label};
 use crate::repro::draw::Curve;
+use corun_events::export::html::escape;
 use std::fmt::{self, Write as _};
 
 const LEFT: f64 = 72.0;

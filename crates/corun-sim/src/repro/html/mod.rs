@@ -11,6 +11,7 @@ mod table;
 
 use super::draw::Chart;
 use super::report::{Report, Score, Summary, TableReport};
+use corun_events::export::html::escape;
 use std::fmt::{self, Write as _};
 
 const STYLE: &str = include_str!("style.css");
@@ -131,22 +132,6 @@ fn write_table(out: &mut String, t: &TableReport) -> fmt::Result {
         }
     }
     writeln!(out, "</section>")
-}
-
-/// Text made safe for elements and quoted attributes.
-pub(super) fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            _ => out.push(c),
-        }
-    }
-    out
 }
 
 /// A number with three or four digits that matter.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The frame that all figures have.
 
-use super::escape;
+use corun_events::export::html::escape;
 use std::fmt::{self, Write as _};
 
 /// Width of every drawing.

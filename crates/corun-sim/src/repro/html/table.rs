@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Values and claims as tables.
 
-use super::{escape, number};
+use super::number;
 use crate::repro::report::{CellReport, ClaimReport};
 use crate::repro::stats::Interval;
+use corun_events::export::html::escape;
 use std::fmt::{self, Write as _};
 
 pub(super) fn write_cells(out: &mut String, cells: &[CellReport]) -> fmt::Result {
