@@ -2,7 +2,6 @@
 //! Records every event of vCPUs through a ring buffer, whatever scheduler runs.
 //! Reads only; what the buffer had no room for is counted.
 
-mod exits;
 mod records;
 mod sources;
 

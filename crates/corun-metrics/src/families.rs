@@ -269,7 +269,7 @@ pub const FAMILIES: [Family; 33] = [
     counter(
         "corun_vm_exits",
         &["vm", "reason"],
-        "VM exits by the kernel's name of their reason",
+        "VM exits by their reason, named as in recordings",
         |v, s| {
             for VmView { name, total, .. } in &v.vms {
                 for (reason, n) in &total.exits {

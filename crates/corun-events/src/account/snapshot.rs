@@ -15,8 +15,8 @@ pub struct Account {
     pub times: Times,
     /// How often what happened.
     pub counts: Counts,
-    /// VM exits by reason, in the kernel's words in lower case (`hlt`, `npf`);
-    /// those that never happened are left out.
+    /// VM exits by reason, named as in recordings ([`EXITS`](crate::EXITS) and
+    /// others); those that never happened are left out.
     pub exits: BTreeMap<String, u64>,
     /// How long what took.
     pub latencies: Latencies,

@@ -2,7 +2,7 @@
 //! Records of the ring buffer to events: in the order of their times, with
 //! numbers for VMs, reasons and names as they turn up.
 
-use super::exits;
+use crate::exits;
 use crate::text::c_string;
 use corun_events::{Event, Header, Kind, NO_PCPU, NO_VM, Vm};
 use std::collections::{BTreeMap, HashMap};
@@ -183,7 +183,7 @@ impl Records {
         if let Some(number) = self.reasons.get(&code) {
             return *number;
         }
-        let name = exits::name_of(code);
+        let name = exits::name_of_code(code);
         let known = self.reason_names.iter().position(|n| *n == name);
         let number = known.unwrap_or_else(|| {
             self.reason_names.push(name);

@@ -78,9 +78,14 @@ fn vcpu(vm: u64, number: u32) -> Vcpu {
                 wakeups: 250,
                 ..Counts::default()
             },
-            exits: [("hlt", 350), ("msr", 900), ("npf", 3), ("hypercall", 55)]
-                .map(|(name, n)| (name.to_owned(), n))
-                .into(),
+            exits: [
+                ("hlt", 350),
+                ("msr", 900),
+                ("page_fault", 3),
+                ("hypercall", 55),
+            ]
+            .map(|(name, n)| (name.to_owned(), n))
+            .into(),
             latencies,
         },
     }
