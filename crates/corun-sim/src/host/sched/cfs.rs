@@ -11,6 +11,7 @@
 //! Simplified: the two levels of a VM's cgroup and its vCPUs are one, with the
 //! weights that group scheduling comes to (see [`Runqueues::weight`]).
 
+use super::fair::{self, Fair};
 use super::runqueues::{Runqueues, delta_fair};
 use super::skew::Skew;
 use super::{CpuId, Host, HostScheduler, TaskId};
@@ -118,17 +119,6 @@ impl Cfs {
         self.rqs.set_home(task, cpu);
     }
 
-    /// Moves a waiting task to another queue; its place relative to the queue's
-    /// minimum stays (`migrate_task_rq_fair`).
-    fn migrate(&mut self, from: CpuId, to: CpuId, task: TaskId) {
-        if !self.rqs.detach(from, task) {
-            return;
-        }
-        self.cfs_rq(from).clear_buddies(task);
-        self.rebase(from, to, task);
-        self.insert(to, task);
-    }
-
     fn rebase(&mut self, from: CpuId, to: CpuId, task: TaskId) {
         let shift = self.queues[to as usize].min_vruntime - self.queues[from as usize].min_vruntime;
         self.entities[task as usize].vruntime += shift;
@@ -225,10 +215,21 @@ impl Cfs {
         let granted = wishes.find(|&t| !held(t) && self.is_close(host, t, left));
         Some(granted.unwrap_or(chosen))
     }
+}
 
-    fn arm(&self, host: &mut Host<'_>, cpu: CpuId) {
-        let at_ns = self.rqs.next_tick_ns(cpu, host.now_ns, self.config.tick_ns);
-        host.set_timer(cpu, at_ns);
+impl Fair for Cfs {
+    fn rqs(&mut self) -> &mut Runqueues {
+        &mut self.rqs
+    }
+
+    /// Its place relative to the queue's minimum stays (`migrate_task_rq_fair`).
+    fn migrate(&mut self, _host: &Host<'_>, from: CpuId, to: CpuId, task: TaskId) {
+        if !self.rqs.detach(from, task) {
+            return;
+        }
+        self.cfs_rq(from).clear_buddies(task);
+        self.rebase(from, to, task);
+        self.insert(to, task);
     }
 
     /// `check_preempt_tick`.
@@ -250,9 +251,18 @@ impl Cfs {
             && entity.vruntime - self.vruntime(first) > due_ns.cast_signed()
     }
 
-    /// Debooster: the spinner `from` pays for the boost with its place, just
-    /// behind `to`. More would add up: the two may spin for each other in turn.
-    fn debase(&mut self, cpu: CpuId, from: TaskId, to: TaskId, to_cpu: CpuId) {
+    fn arm(&self, host: &mut Host<'_>, cpu: CpuId) {
+        let at_ns = self.rqs.next_tick_ns(cpu, host.now_ns, self.config.tick_ns);
+        host.set_timer(cpu, at_ns);
+    }
+
+    fn wish(&mut self, cpu: CpuId, task: TaskId) {
+        self.cfs_rq(cpu).next = Some(task);
+    }
+
+    /// Pays with its place, just behind `to`. More would add up: the two may spin for
+    /// each other in turn.
+    fn debase(&mut self, _host: &Host<'_>, cpu: CpuId, from: TaskId, to: TaskId, to_cpu: CpuId) {
         let shift =
             self.queues[cpu as usize].min_vruntime - self.queues[to_cpu as usize].min_vruntime;
         let behind = self.vruntime(to) + shift + 1;
@@ -292,10 +302,8 @@ impl HostScheduler for Cfs {
         if let Some(prev) = prev {
             self.insert(cpu, prev);
         }
-        if self.rqs.rq(cpu).waiting.is_empty()
-            && let Some((from, task)) = self.rqs.pull_when_idle(host, cpu)
-        {
-            self.migrate(from, cpu, task);
+        if self.rqs.rq(cpu).waiting.is_empty() {
+            fair::balance_idle(self, host, cpu);
         }
         let Some(next) = self.pick_next(host, cpu) else {
             host.set_timer(cpu, u64::MAX);
@@ -333,17 +341,7 @@ impl HostScheduler for Cfs {
     }
 
     fn timer(&mut self, host: &mut Host<'_>, cpu: CpuId, task: TaskId) -> bool {
-        if self.rqs.balance_is_due(cpu, host.now_ns)
-            && let Some((from, pulled)) = self.rqs.pull_when_busy(host, cpu)
-        {
-            self.migrate(from, cpu, pulled);
-        }
-        self.rqs.kick_idle(host, cpu);
-        if self.slice_is_over(host, cpu, task) {
-            return true;
-        }
-        self.arm(host, cpu);
-        false
+        fair::tick(self, host, cpu, task)
     }
 
     fn yield_to(
@@ -354,18 +352,7 @@ impl HostScheduler for Cfs {
         to: TaskId,
         force: bool,
     ) -> bool {
-        let Some(to_cpu) = self.rqs.yield_target(host, cpu, to) else {
-            return false;
-        };
-        self.cfs_rq(to_cpu).next = Some(to);
-        self.yield_any(host, cpu, from);
-        if force {
-            self.debase(cpu, from, to, to_cpu);
-        }
-        if to_cpu != cpu {
-            host.kick(to_cpu);
-        }
-        true
+        fair::yield_to(self, host, cpu, from, to, force)
     }
 
     /// `yield_task_fair`.

@@ -14,6 +14,7 @@
 //! does not forfeit the rest of the slice, as 6.18 and later do; the two levels
 //! of a VM's cgroup and its vCPUs are one (see [`Runqueues::weight`]).
 
+use super::fair::{self, Fair};
 use super::runqueues::{Runqueues, delta_fair, unfair};
 use super::{CpuId, Host, HostScheduler, TaskId};
 use corun_case::sim;
@@ -162,17 +163,6 @@ impl Eevdf {
         rq.forced = rq.forced.filter(|&t| t != task);
     }
 
-    /// Moves a waiting task to another queue (`detach_task`, `attach_task` with
-    /// `PLACE_REL_DEADLINE`).
-    fn migrate(&mut self, host: &Host<'_>, from: CpuId, to: CpuId, task: TaskId) {
-        self.keep_lag(host, from, task);
-        if self.rqs.detach(from, task) {
-            self.clear_buddies(from, task);
-            let entity = self.entities[task as usize];
-            self.place(host, to, task, entity.deadline - entity.vruntime);
-        }
-    }
-
     /// `pick_eevdf` with the buddies: the running task, if it stays runnable, is
     /// among the candidates.
     fn choose(&self, host: &Host<'_>, cpu: CpuId) -> Option<TaskId> {
@@ -206,8 +196,29 @@ impl Eevdf {
             tick_ns => tick_ns,
         }
     }
+}
 
-    /// The next tick; with high-resolution ticks also the end of the slice.
+impl Fair for Eevdf {
+    fn rqs(&mut self) -> &mut Runqueues {
+        &mut self.rqs
+    }
+
+    /// `detach_task`, `attach_task` with `PLACE_REL_DEADLINE`.
+    fn migrate(&mut self, host: &Host<'_>, from: CpuId, to: CpuId, task: TaskId) {
+        self.keep_lag(host, from, task);
+        if self.rqs.detach(from, task) {
+            self.clear_buddies(from, task);
+            let entity = self.entities[task as usize];
+            self.place(host, to, task, entity.deadline - entity.vruntime);
+        }
+    }
+
+    fn slice_is_over(&mut self, _host: &Host<'_>, cpu: CpuId, task: TaskId) -> bool {
+        let others = !self.rqs.rq(cpu).waiting.is_empty();
+        others && self.entity(task).expired
+    }
+
+    /// With high-resolution ticks, or to the end of the slice.
     fn arm(&self, host: &mut Host<'_>, cpu: CpuId) {
         let mut at_ns = self.rqs.next_tick_ns(cpu, host.now_ns, self.tick_ns());
         let rq = self.rqs.rq(cpu);
@@ -222,7 +233,11 @@ impl Eevdf {
         host.set_timer(cpu, at_ns);
     }
 
-    /// Debooster: the spinner pays with the rest of its slice and its place.
+    fn wish(&mut self, cpu: CpuId, task: TaskId) {
+        self.cfs_rq(cpu).next = Some(task);
+    }
+
+    /// Pays with the rest of its slice, and its place.
     fn debase(&mut self, host: &Host<'_>, cpu: CpuId, from: TaskId, to: TaskId, to_cpu: CpuId) {
         let vslice = self.vslice(host, from);
         let behind = if cpu == to_cpu {
@@ -260,10 +275,8 @@ impl HostScheduler for Eevdf {
 
     fn pick(&mut self, host: &mut Host<'_>, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
         self.rqs.rq_mut(cpu).curr = prev;
-        if self.rqs.nr_running(cpu) == 0
-            && let Some((from, task)) = self.rqs.pull_when_idle(host, cpu)
-        {
-            self.migrate(host, from, cpu, task);
+        if self.rqs.nr_running(cpu) == 0 {
+            fair::balance_idle(self, host, cpu);
         }
         let Some(next) = self.choose(host, cpu) else {
             host.set_timer(cpu, u64::MAX);
@@ -306,18 +319,7 @@ impl HostScheduler for Eevdf {
     }
 
     fn timer(&mut self, host: &mut Host<'_>, cpu: CpuId, task: TaskId) -> bool {
-        if self.rqs.balance_is_due(cpu, host.now_ns)
-            && let Some((from, pulled)) = self.rqs.pull_when_busy(host, cpu)
-        {
-            self.migrate(host, from, cpu, pulled);
-        }
-        self.rqs.kick_idle(host, cpu);
-        let others = !self.rqs.rq(cpu).waiting.is_empty();
-        if others && self.entity(task).expired {
-            return true;
-        }
-        self.arm(host, cpu);
-        false
+        fair::tick(self, host, cpu, task)
     }
 
     fn yield_to(
@@ -328,18 +330,7 @@ impl HostScheduler for Eevdf {
         to: TaskId,
         force: bool,
     ) -> bool {
-        let Some(to_cpu) = self.rqs.yield_target(host, cpu, to) else {
-            return false;
-        };
-        self.cfs_rq(to_cpu).next = Some(to);
-        self.yield_any(host, cpu, from);
-        if force {
-            self.debase(host, cpu, from, to, to_cpu);
-        }
-        if to_cpu != cpu {
-            host.kick(to_cpu);
-        }
-        true
+        fair::yield_to(self, host, cpu, from, to, force)
     }
 
     /// `yield_task_fair`.

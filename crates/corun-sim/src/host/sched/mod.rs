@@ -13,6 +13,7 @@ pub mod corun;
 pub mod cosched;
 pub mod credit;
 pub mod eevdf;
+mod fair;
 mod load;
 mod micro;
 mod placement;
