@@ -11,6 +11,7 @@ pub mod accounts;
 pub mod counters;
 pub mod doctor;
 mod error;
+mod events;
 mod exits;
 pub mod features;
 mod guests;

@@ -1,85 +1,72 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Where events come from: which of the kernel's functions and tracepoints this
-//! host has, and what is lost without those that it lacks.
+//! Which of the recorder's programs this host can carry.
 
+use crate::events::{self, Event, Present};
 use crate::skel::trace::{OpenTraceProgs, TraceProgs};
 use libbpf_rs::Link;
-use std::collections::BTreeSet;
-
-/// A source of events.
-struct Source {
-    /// The function that shows that the kernel has it.
-    symbol: &'static str,
-    /// What its events tell, for people.
-    tells: &'static str,
-}
 
 /// Without these there is no recording at all.
-const REQUIRED: [&str; 2] = ["kvm_arch_vcpu_load", "__traceiter_sched_switch"];
+const REQUIRED: [Event; 2] = [events::VCPU_LOAD, events::SCHED_SWITCH];
 
-/// Calls a macro with all optional programs: the BPF program, the symbol that
-/// shows that the kernel can carry it, what it tells.
+/// Calls a macro with all optional programs, each with the event that it is on.
 macro_rules! optional {
     ($each:ident) => {
         $each! {
-            trace_destroy_vm, "kvm_arch_destroy_vm", "ends of VMs";
-            trace_exit, "__traceiter_kvm_exit", "exits and where the guest was";
-            trace_enter, "__traceiter_kvm_entry", "entries into guests";
-            trace_ipi_send, "__traceiter_kvm_apic_accept_irq", "IPIs that are sent";
-            trace_ipi_take, "__traceiter_kvm_inj_virq", "interrupts that are taken";
-            trace_halt, "kvm_vcpu_halt", "halts: polling looks like running";
-            trace_halt_end, "__traceiter_kvm_vcpu_wakeup", "ends of halts";
-            trace_spin, "kvm_vcpu_on_spin", "spinning that no exit tells of";
-            trace_yield_to, "yield_to", "directed yields";
-            trace_yield_fair, "yield_to_task_fair", "yields that the kernel's scheduler granted";
-            trace_yield_scx, "yield_to_task_scx", "yields that a BPF scheduler granted";
-            trace_waking, "__traceiter_sched_waking", "who wakes whom";
+            trace_destroy_vm: DESTROY_VM,
+            trace_exit: EXIT,
+            trace_enter: ENTRY,
+            trace_ipi_send: IPI_SENT,
+            trace_ipi_take: INJECTED,
+            trace_halt: HALT,
+            trace_halt_end: HALT_END,
+            trace_spin: SPIN,
+            trace_yield_to: YIELD_TO,
+            trace_yield_fair: YIELD_TO_FAIR,
+            trace_yield_scx: YIELD_TO_SCX,
+            trace_waking: SCHED_WAKING,
         }
     };
 }
 
 macro_rules! table {
-    ($($prog:ident, $symbol:literal, $tells:literal;)*) => {
-        const OPTIONAL: &[Source] = &[$(Source { symbol: $symbol, tells: $tells }),*];
+    ($($prog:ident: $event:ident,)*) => {
+        const OPTIONAL: &[Event] = &[$(events::$event),*];
     };
 }
 optional!(table);
 
 /// What the running kernel has of the sources.
 pub(super) struct Sources {
-    present: BTreeSet<&'static str>,
+    present: Present,
 }
 
 impl Sources {
     /// Looks through the kernel's symbols (`/proc/kallsyms`).
     pub(super) fn of_kernel(kallsyms: &str) -> Self {
-        let wanted: BTreeSet<&'static str> =
-            OPTIONAL.iter().map(|s| s.symbol).chain(REQUIRED).collect();
-        let names = kallsyms.lines().filter_map(|l| l.split_whitespace().nth(2));
-        let present = names.filter_map(|name| wanted.get(name).copied()).collect();
-        Self { present }
+        Self {
+            present: Present::of(kallsyms),
+        }
     }
 
     /// The first of the required sources that is missing.
     pub(super) fn lacks_required(&self) -> Option<&'static str> {
-        REQUIRED
-            .into_iter()
-            .find(|symbol| !self.present.contains(symbol))
+        let lacking = REQUIRED.iter().find(|event| !self.present.has(event));
+        lacking.map(|event| event.name)
     }
 
     /// What cannot be recorded, for people.
     pub(super) fn missing(&self) -> Vec<String> {
-        let absent = OPTIONAL.iter().filter(|s| !self.present.contains(s.symbol));
+        let absent = OPTIONAL.iter().filter(|event| !self.present.has(event));
         // A kernel without BPF schedulers has none that grant yields.
-        let absent = absent.filter(|s| s.symbol != "yield_to_task_scx");
-        absent.map(Source::describe).collect()
+        let absent = absent.filter(|event| **event != events::YIELD_TO_SCX);
+        absent.map(Event::missing).collect()
     }
 
     /// Chooses which programs are loaded.
     pub(super) fn choose(&self, progs: &mut OpenTraceProgs<'_>) {
         macro_rules! choose {
-            ($($prog:ident, $symbol:literal, $tells:literal;)*) => {
-                $(progs.$prog.set_autoload(self.present.contains($symbol));)*
+            ($($prog:ident: $event:ident,)*) => {
+                $(progs.$prog.set_autoload(self.present.has(&events::$event));)*
             };
         }
         progs.trace_vcpu_load.set_autoload(true);
@@ -98,11 +85,11 @@ impl Sources {
             progs.trace_vcpu_load.attach()?,
         ];
         macro_rules! attach {
-            ($($prog:ident, $symbol:literal, $tells:literal;)*) => {
-                $(if self.present.contains($symbol) {
+            ($($prog:ident: $event:ident,)*) => {
+                $(if self.present.has(&events::$event) {
                     match progs.$prog.attach() {
                         Ok(link) => links.push(link),
-                        Err(error) => missing.push(format!("{} ({error})", $tells)),
+                        Err(error) => missing.push(format!("{} ({error})", events::$event.missing())),
                     }
                 })*
             };
@@ -112,40 +99,29 @@ impl Sources {
     }
 }
 
-impl Source {
-    fn describe(&self) -> String {
-        let name = self.symbol.trim_start_matches("__traceiter_");
-        format!("{} (the kernel has no {name})", self.tells)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::events::kallsyms_without;
 
-    fn kernel_without(absent: &str) -> Sources {
-        let all = OPTIONAL.iter().map(|s| s.symbol).chain(REQUIRED);
-        let lines = all
-            .filter(|s| *s != absent)
-            .map(|s| format!("0000000000000000 t {s}\t[kvm]\n"));
-        Sources::of_kernel(&lines.collect::<String>())
+    fn kernel_without(absent: &[&Event]) -> Sources {
+        Sources::of_kernel(&kallsyms_without(absent))
     }
 
     #[test]
     fn what_is_missing_is_named() {
-        assert!(kernel_without("").missing().is_empty());
-        let missing = kernel_without("__traceiter_kvm_inj_virq").missing();
-        assert_eq!(
-            missing,
-            ["interrupts that are taken (the kernel has no kvm_inj_virq)"]
-        );
-        assert!(kernel_without("yield_to_task_scx").missing().is_empty());
+        assert!(kernel_without(&[]).missing().is_empty());
+        let missing = kernel_without(&[&events::INJECTED]).missing();
+        assert_eq!(missing, [events::INJECTED.missing()]);
+        assert!(missing[0].starts_with("kvm_inj_virq: "), "{missing:?}");
+        let missing = kernel_without(&[&events::YIELD_TO_SCX]).missing();
+        assert!(missing.is_empty(), "{missing:?}");
     }
 
     #[test]
     fn without_kvm_there_is_no_recording() {
-        assert_eq!(kernel_without("").lacks_required(), None);
-        let lacks = kernel_without("kvm_arch_vcpu_load").lacks_required();
+        assert_eq!(kernel_without(&[]).lacks_required(), None);
+        let lacks = kernel_without(&[&events::VCPU_LOAD]).lacks_required();
         assert_eq!(lacks, Some("kvm_arch_vcpu_load"));
     }
 }
