@@ -53,6 +53,25 @@ fn in_lab_once(script: &str, args: &[&str]) -> Output {
     shell.wait_with_output().expect("corun ends")
 }
 
+/// Two guests with twice as many vCPUs as the lab has pCPUs, under the kernel's
+/// scheduler.
+const TWO_GUESTS: &str = r#"
+[[scheduler]]
+label = "eevdf"
+kind = "kernel"
+
+[[guest]]
+name = "a"
+vcpus = 2
+
+[[guest]]
+name = "b"
+vcpus = 2
+
+[gate]
+enabled = false
+"#;
+
 /// The file of a case that a test brings, in a folder that goes with it.
 struct CaseFile {
     _folder: tempfile::TempDir,
@@ -60,10 +79,12 @@ struct CaseFile {
 }
 
 impl CaseFile {
-    fn new(text: &str) -> Self {
+    /// The case of [`TWO_GUESTS`] whose `[case]` and phases are in `text`.
+    fn of_two_guests(text: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("case.toml");
-        std::fs::write(&path, text).expect("the case is written");
+        let whole = format!("{text}{TWO_GUESTS}");
+        std::fs::write(&path, whole).expect("the case is written");
         Self {
             _folder: folder,
             path,

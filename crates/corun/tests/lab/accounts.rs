@@ -5,8 +5,7 @@
 use super::{CaseFile, corun, in_lab, text};
 use serde_json::Value;
 
-/// Two guests with twice as many vCPUs as there are pCPUs, under the kernel's
-/// scheduler. Long windows: a guest tells steal in ticks of 10 ms.
+/// Long windows: a guest tells steal in ticks of 10 ms.
 const CASE: &str = r#"
 [case]
 name = "accounts"
@@ -17,18 +16,6 @@ measure_s = 6.0
 time_scale = 1
 latency = true
 
-[[scheduler]]
-label = "eevdf"
-kind = "kernel"
-
-[[guest]]
-name = "a"
-vcpus = 2
-
-[[guest]]
-name = "b"
-vcpus = 2
-
 [[phase]]
 name = "cpu"
 measure = ["a", "b"]
@@ -38,9 +25,6 @@ run = { a = { workload = "cpu" }, b = { workload = "cpu" } }
 name = "tlb"
 measure = ["a", "b"]
 run = { a = { workload = "tlb" }, b = { workload = "tlb" } }
-
-[gate]
-enabled = false
 "#;
 
 fn ns(value: &Value) -> f64 {
@@ -57,7 +41,7 @@ fn error(ours: f64, other: f64, whole: f64) -> f64 {
 #[test]
 #[ignore = "boots the lab: make smoke"]
 fn ready_time_is_the_guests_steal_and_times_add_up() {
-    let case = CaseFile::new(CASE);
+    let case = CaseFile::of_two_guests(CASE);
     let relaxed = ["--json", "--max-foreign", "100", "--max-steal", "100"];
     let output = corun(&[&["lab", "run", case.path()], &relaxed[..]].concat())
         .output()
@@ -130,7 +114,7 @@ true
 #[test]
 #[ignore = "boots the lab: make smoke"]
 fn top_shows_who_waits_for_whom() {
-    let case = CaseFile::new(CASE);
+    let case = CaseFile::of_two_guests(CASE);
     let output = in_lab(TOP, &["--load", "--case", case.path()]);
     let said = text(&output);
     println!("{said}");

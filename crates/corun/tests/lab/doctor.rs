@@ -5,7 +5,7 @@
 use super::{CaseFile, in_lab, text};
 use serde_json::Value;
 
-/// Four vCPUs on two pCPUs, all busy.
+/// All four vCPUs are busy.
 const CASE: &str = r#"
 [case]
 name = "doctor"
@@ -13,25 +13,10 @@ title = "two overcommitted guests"
 repeats = 1
 time_scale = 1
 
-[[scheduler]]
-label = "eevdf"
-kind = "kernel"
-
-[[guest]]
-name = "a"
-vcpus = 2
-
-[[guest]]
-name = "b"
-vcpus = 2
-
 [[phase]]
 name = "busy"
 measure = ["a", "b"]
 run = { a = { workload = "cpu" }, b = { workload = "tlb" } }
-
-[gate]
-enabled = false
 "#;
 
 /// Waits for a page at the exporter's address, and keeps it in the file `$1`.
@@ -61,7 +46,7 @@ true
 #[test]
 #[ignore = "boots the lab: make smoke"]
 fn the_doctor_names_the_problem_and_the_exporter_shows_it() {
-    let case = CaseFile::new(CASE);
+    let case = CaseFile::of_two_guests(CASE);
     let said = text(&in_lab(SCRIPT, &["--load", "--case", case.path()]));
     println!("{said}");
     assert!(!said.contains("kernel complains"));
