@@ -10,7 +10,6 @@ use corun_case::sim::{CoschedKind, HaltPoll, Hypervisor, SpinHandler, SpinlockKi
 use corun_sim::trace::{Event, Sink};
 use corun_sim::{Outcome, Scenario, run, run_traced};
 use proptest::prelude::*;
-use proptest::test_runner::FileFailurePersistence;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
@@ -40,11 +39,7 @@ fn figures(outcome: &Outcome) -> String {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        cases: 48,
-        failure_persistence: Some(Box::new(FileFailurePersistence::WithSource("regressions"))),
-        ..ProptestConfig::default()
-    })]
+    #![proptest_config(random::config())]
 
     /// With the checkers on, twice, once watched: nothing differs, and all time
     /// of all pCPUs is in the accounts.

@@ -10,7 +10,6 @@ use corun_case::SchedulerKind;
 use corun_sim::trace::{Event, Kind, Sink};
 use corun_sim::{Scenario, run_traced};
 use proptest::prelude::*;
-use proptest::test_runner::FileFailurePersistence;
 
 /// What a vCPU does.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -144,11 +143,7 @@ fn limit_ns(scenario: &Scenario) -> Option<u64> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        cases: 48,
-        failure_persistence: Some(Box::new(FileFailurePersistence::WithSource("regressions"))),
-        ..ProptestConfig::default()
-    })]
+    #![proptest_config(random::config())]
 
     #[test]
     fn no_pcpu_idles_beside_work(scenario in random::scenario()) {

@@ -3,18 +3,11 @@
 
 mod common;
 
+use common::random::{FLUSHES, KINDS, LOCKS};
 use common::{Build, model};
 use corun_case::SchedulerKind;
-use corun_case::sim::{HaltPoll, SpinlockKind, TlbKind};
+use corun_case::sim::HaltPoll;
 use corun_sim::run;
-
-const KINDS: [SchedulerKind; 5] = [
-    SchedulerKind::Corun,
-    SchedulerKind::Cfs,
-    SchedulerKind::Eevdf,
-    SchedulerKind::Credit,
-    SchedulerKind::Cosched,
-];
 
 #[test]
 fn two_burning_guests_get_half_each() {
@@ -53,16 +46,8 @@ fn every_model_runs_under_every_scheduler() {
 
 #[test]
 fn every_lock_and_flush_finishes_its_work() {
-    let locks = [
-        SpinlockKind::Ticket,
-        SpinlockKind::PvTicket,
-        SpinlockKind::Pmt,
-        SpinlockKind::Queued,
-        SpinlockKind::PvQueued,
-        SpinlockKind::TestAndSet,
-    ];
-    for lock in locks {
-        for tlb in [TlbKind::Ipi, TlbKind::Kvmtlb, TlbKind::Shoot4u] {
+    for lock in LOCKS {
+        for tlb in FLUSHES {
             let mut scenario = Build::new(4, SchedulerKind::Cfs)
                 .vm("a", 4, "ebizzy")
                 .vm("b", 4, "cpu")

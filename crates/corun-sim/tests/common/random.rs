@@ -8,9 +8,11 @@ use corun_policy::Mechanisms;
 use corun_sim::{Scenario, VmSpec, WorkSpec};
 use proptest::prelude::*;
 use proptest::sample::select;
+use proptest::test_runner::FileFailurePersistence;
 use std::sync::Arc;
 
-const KINDS: [SchedulerKind; 5] = [
+/// Host schedulers.
+pub(crate) const KINDS: [SchedulerKind; 5] = [
     SchedulerKind::Corun,
     SchedulerKind::Eevdf,
     SchedulerKind::Cfs,
@@ -18,7 +20,8 @@ const KINDS: [SchedulerKind; 5] = [
     SchedulerKind::Cosched,
 ];
 
-const LOCKS: [SpinlockKind; 6] = [
+/// Locks of guests' kernels.
+pub(crate) const LOCKS: [SpinlockKind; 6] = [
     SpinlockKind::Ticket,
     SpinlockKind::PvTicket,
     SpinlockKind::Pmt,
@@ -27,7 +30,8 @@ const LOCKS: [SpinlockKind; 6] = [
     SpinlockKind::TestAndSet,
 ];
 
-const FLUSHES: [TlbKind; 3] = [TlbKind::Ipi, TlbKind::Kvmtlb, TlbKind::Shoot4u];
+/// Ways of TLB shootdowns.
+pub(crate) const FLUSHES: [TlbKind; 3] = [TlbKind::Ipi, TlbKind::Kvmtlb, TlbKind::Shoot4u];
 
 const POLLS: [HaltPoll; 5] = [
     HaltPoll::Never,
@@ -52,6 +56,16 @@ const GANGS: [CoschedKind; 3] = [
     CoschedKind::Relaxed,
     CoschedKind::Balance,
 ];
+
+/// 48 of them a test; one that fails is kept beside the test, in `regressions`, and
+/// tried first from then on.
+pub(crate) fn config() -> ProptestConfig {
+    ProptestConfig {
+        cases: 48,
+        failure_persistence: Some(Box::new(FileFailurePersistence::WithSource("regressions"))),
+        ..ProptestConfig::default()
+    }
+}
 
 /// A host of 2 to 8 pCPUs with 1 to 3 guests of any kind, for 60 ms.
 pub(crate) fn scenario() -> impl Strategy<Value = Scenario> {
