@@ -5,7 +5,7 @@
 use super::ImageError;
 use super::cpio::Archive;
 use super::files::{self, Loader};
-use super::guests::add_busybox;
+use super::root;
 use std::path::Path;
 
 /// L1's process 1.
@@ -17,29 +17,19 @@ const QEMU: &str = "usr/bin/qemu-system-x86_64-microvm";
 const FIRMWARE: [&str; 3] = ["pvh.bin", "linuxboot_dma.bin", "qboot.rom"];
 const BIOS: &str = "bios-microvm.bin";
 
-const PASSWD: &str = "root:x:0:0:root:/root:/bin/sh\n";
-const GROUP: &str = "root:x:0:\n";
+const HOME: &str = "/root";
 const PROFILE: &str = "export PATH=/usr/bin HOME=/root TERM=${TERM:-linux} PS1='host# '\n\
                        alias ll='ls -l'\n";
 
 /// L1's root: init, busybox, QEMU, and the modules of its kernel.
 pub(super) fn base(loader: &Loader, modules: &Path) -> Result<Archive, ImageError> {
-    let mut archive = Archive::new();
-    for dir in ["dev", "proc", "sys", "run", "mnt", "var", "root"] {
+    let mut archive = root::with_busybox(loader, HOME)?;
+    for dir in ["mnt", "var", "root"] {
         archive.dir(dir, 0o755);
     }
     archive
-        .dir("tmp", 0o1777)
-        .char_device("dev/console", 5, 1)
-        .link("lib", "usr/lib")
-        .link("bin", "usr/bin")
-        .link("sbin", "usr/bin")
         .file("init", 0o755, INIT.into())
-        .file("etc/passwd", 0o644, PASSWD.into())
-        .file("etc/group", 0o644, GROUP.into())
-        .file("etc/hosts", 0o644, "127.0.0.1 localhost\n".into())
         .file("etc/profile", 0o644, PROFILE.into());
-    add_busybox(&mut archive, loader)?;
     for name in ["irqbypass", "kvm", "kvm-amd", "kvm-intel"] {
         let to = format!("mod/{name}.ko");
         archive.file(&to, 0o644, files::module(modules, name)?);

@@ -14,6 +14,7 @@ mod files;
 mod guests;
 mod host;
 mod layer;
+mod root;
 
 pub use builder::{Builder, Image, ImageSpec};
 pub use error::ImageError;
