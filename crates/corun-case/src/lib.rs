@@ -271,6 +271,13 @@ pub struct Phase {
     pub run: BTreeMap<String, Workload>,
 }
 
+impl Phase {
+    /// The workload that `guest` runs; empty when it runs none.
+    pub fn workload_of(&self, guest: &str) -> &str {
+        self.run.get(guest).map_or("", |w| &w.workload)
+    }
+}
+
 /// One workload of a phase.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

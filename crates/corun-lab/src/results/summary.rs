@@ -168,11 +168,7 @@ fn guest_summary(
     Ok(GuestSummary {
         phase: phase.name.clone(),
         guest: guest.to_owned(),
-        workload: phase
-            .run
-            .get(guest)
-            .map(|w| w.workload.clone())
-            .unwrap_or_default(),
+        workload: phase.workload_of(guest).to_owned(),
         unit: any.map(|r| r.unit.clone()).unwrap_or_default(),
         solo: solo_rate,
         solo_latency: latency::merge(solo)?,

@@ -96,11 +96,7 @@ fn of_windows(
     Ok(Some(VcpuFigures {
         phase: phase.name.clone(),
         guest: guest.to_owned(),
-        workload: phase
-            .run
-            .get(guest)
-            .map(|w| w.workload.clone())
-            .unwrap_or_default(),
+        workload: phase.workload_of(guest).to_owned(),
         scheduler: first.scheduler.clone(),
         solo: first.solo,
         seconds,

@@ -91,10 +91,7 @@ fn guest(case: &Case, phase: &Phase, name: &str, runs: &[(&Job, &Outcome)]) -> G
     GuestSummary {
         phase: phase.name.clone(),
         guest: name.to_owned(),
-        workload: phase
-            .run
-            .get(name)
-            .map_or_else(String::new, |w| w.workload.clone()),
+        workload: phase.workload_of(name).to_owned(),
         ideal_slowdown: ideal_slowdown(case, phase, name),
         ideal_cpu_share: ideal.get(name).map(|cpus| cpus / all),
         schedulers: schedulers.collect(),
