@@ -281,51 +281,36 @@ impl Parts {
         for lock in &model.locks {
             let stat = self.stats[vm].histogram(&format!("lock.{}", lock.name));
             let symbol = self.symbols.intern(&lock.symbol);
-            self.lock_families.push(Family {
-                first: self.locks.len(),
-                count: lock.count.max(1),
+            let family = add_family(&mut self.locks, lock.count, || SpinLock {
+                kind: spec.kernel.spinlock,
+                irq_off: lock.irq_off,
+                symbol,
+                owner: None,
+                waiters: VecDeque::with_capacity(spec.vcpus as usize),
+                vm,
+                stat,
             });
-            for _ in 0..lock.count.max(1) {
-                self.locks.push(SpinLock {
-                    kind: spec.kernel.spinlock,
-                    irq_off: lock.irq_off,
-                    symbol,
-                    owner: None,
-                    waiters: VecDeque::with_capacity(spec.vcpus as usize),
-                    vm,
-                    stat,
-                });
-            }
+            self.lock_families.push(family);
         }
         for sem in &model.sems {
-            self.sem_families.push(Family {
-                first: self.sems.len(),
-                count: sem.count.max(1),
+            let family = add_family(&mut self.sems, sem.count, || Sem {
+                spin: sem.spin,
+                writer: None,
+                readers: 0,
+                sleepers: VecDeque::with_capacity(64),
+                spinners: VecDeque::with_capacity(64),
             });
-            for _ in 0..sem.count.max(1) {
-                self.sems.push(Sem {
-                    spin: sem.spin,
-                    writer: None,
-                    readers: 0,
-                    sleepers: VecDeque::with_capacity(64),
-                    spinners: VecDeque::with_capacity(64),
-                });
-            }
+            self.sem_families.push(family);
         }
         for queue in &model.queues {
-            self.queue_families.push(Family {
-                first: self.queues.len(),
-                count: queue.count.max(1),
+            let family = add_family(&mut self.queues, queue.count, || Queue {
+                capacity: queue.capacity,
+                wake_at: queue.wake_at.unwrap_or(u32::MAX),
+                items: queue.initial,
+                pushers: VecDeque::with_capacity(64),
+                poppers: VecDeque::with_capacity(64),
             });
-            for _ in 0..queue.count.max(1) {
-                self.queues.push(Queue {
-                    capacity: queue.capacity,
-                    wake_at: queue.wake_at.unwrap_or(u32::MAX),
-                    items: queue.initial,
-                    pushers: VecDeque::with_capacity(64),
-                    poppers: VecDeque::with_capacity(64),
-                });
-            }
+            self.queue_families.push(family);
         }
         for barrier in &model.barriers {
             self.barriers.push(Barrier {
@@ -422,4 +407,11 @@ impl Parts {
             rng: Rng::new(scenario.seed, Stream::Thread, t),
         });
     }
+}
+
+/// Adds as many things as a model declares, at least one, and tells which they are.
+fn add_family<T>(things: &mut Vec<T>, declared: u32, thing: impl Fn() -> T) -> Family {
+    let (first, count) = (things.len(), declared.max(1));
+    things.extend((0..count).map(|_| thing()));
+    Family { first, count }
 }
