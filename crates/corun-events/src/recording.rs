@@ -16,13 +16,17 @@ pub type Recording = Reader<Box<dyn BufRead>>;
 
 /// Opens a recording, compressed or not: the file's first bytes tell.
 pub fn open(path: &Path) -> Result<Recording, ReadError> {
+    Reader::new(open_text(path)?)
+}
+
+/// The text of a file that may be a recording, compressed or not.
+pub fn open_text(path: &Path) -> std::io::Result<Box<dyn BufRead>> {
     let mut file = BufReader::new(File::open(path)?);
-    let input: Box<dyn BufRead> = if file.fill_buf()?.starts_with(&ZSTD_MAGIC) {
+    Ok(if file.fill_buf()?.starts_with(&ZSTD_MAGIC) {
         Box::new(BufReader::new(zstd::Decoder::with_buffer(file)?))
     } else {
         Box::new(file)
-    };
-    Reader::new(input)
+    })
 }
 
 /// Compresses what is written to it into `out`: one frame, ended by `finish`.

@@ -6,9 +6,9 @@ use crate::outcome::Outcome;
 use crate::recording::{self, Recording};
 use crate::repro::{self, Repro};
 use crate::{config, lab, sections, sim};
+use corun_events::recording::open_text;
 use serde_json::Value;
-use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, Read};
 use std::path::Path;
 
 /// What kind of file it is.
@@ -37,14 +37,11 @@ impl Kind {
 }
 
 const ACCEPTED: &str = "accepted are results of `corun lab run` (out/CASE.json), of \
-     `corun sim run --out` and `corun sim repro --out`, and recordings as JSON lines \
-     (`corun sim trace`)";
+     `corun sim run --out` and `corun sim repro --out`, and recordings of `corun trace record` \
+     and `corun sim trace`";
 
 /// Versions of results that are understood.
 const RESULT_VERSION: u64 = 1;
-
-/// How a file begins that zstd compressed.
-const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 /// Why a file makes no report.
 #[derive(Debug, thiserror::Error)]
@@ -96,14 +93,14 @@ pub(crate) enum Content {
 }
 
 impl Input {
-    /// Reads `file` and finds out what it is.
+    /// Reads `file`, which zstd may have compressed, and finds out what it is.
     pub fn read(file: &Path) -> Result<Self, ReadError> {
         let name = file.display().to_string();
         let io = |error| ReadError::Io {
             file: name.clone(),
             error,
         };
-        let mut input = BufReader::new(File::open(file).map_err(io)?);
+        let mut input = open_text(file).map_err(io)?;
         let mut first = Vec::new();
         // A recording's first line is its header; it is short.
         input
@@ -111,12 +108,6 @@ impl Input {
             .take(1 << 20)
             .read_until(b'\n', &mut first)
             .map_err(io)?;
-        if first.starts_with(&ZSTD_MAGIC) {
-            return Err(ReadError::Unknown {
-                file: name,
-                found: "compressed by zstd; unpack it first (zstd -d)".to_owned(),
-            });
-        }
         if let Some(header) = recording_header(&first) {
             let recording = recording::read(&header, first.as_slice().chain(input));
             return Self::of(

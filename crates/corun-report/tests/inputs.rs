@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Which files are understood, and that their figures arrive.
 
+use corun_events::recording;
 use corun_report::{Block, Input, Kind, Plot, Report, compare, report};
 use serde_json::Value;
 use std::fs;
@@ -29,6 +30,25 @@ fn refused(content: &str) -> String {
 fn files_are_recognised_by_their_content() {
     let kinds = [DEMO, SIM, REPRO, RECORDING].map(|file| read(file).kind);
     assert_eq!(kinds, [Kind::Lab, Kind::Sim, Kind::Repro, Kind::Recording]);
+}
+
+#[test]
+fn a_compressed_recording_is_read_as_a_plain_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("recording.jsonl.zst");
+    let plain = recording::open(Path::new(RECORDING)).expect("opens");
+    let mut packed = recording::create(&file, &plain.header).expect("created");
+    for event in plain {
+        packed.put(&event.expect("reads")).expect("written");
+    }
+    recording::finish(packed).expect("ended");
+    let packed = Input::read(&file).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(packed.kind, Kind::Recording);
+    let sections = |input: &Input| {
+        let report = report(input, "corun test");
+        serde_json::to_value(report.sections).expect("is JSON")
+    };
+    assert_eq!(sections(&packed), sections(&read(RECORDING)));
 }
 
 #[test]
