@@ -118,6 +118,7 @@ int BPF_PROG(acct_vcpu_load, struct kvm_vcpu___corun *vcpu)
 	enter(v, STATE_run, bpf_ktime_get_ns());
 	t->vcpu = vcpu;
 	t->vcpu_id = key.vcpu_id;
+	t->vm = v->vm_id;
 	t->halting = t->polled = t->polling = t->unplaced = false;
 	t->kvm = key.kvm;
 	return 0;

@@ -13,17 +13,18 @@
 
 /*
  * X(name): what a vCPU does with its time. At any moment it is in one state, so
- * the times in all of them make up its life.
+ * the times in all of them make up its life. One that lost its pCPU is in
+ * ready_other; when that wait ends, the first three get their parts of it.
  */
 #define VCPU_STATES(X)                                                         \
 	X(run) /* on a pCPU */                                                 \
 	X(poll) /* on a pCPU, in halt polling */                               \
-	X(ready_other_vm) /* runnable; another VM's vCPU took its pCPU */      \
+	X(ready_other_vm) /* runnable; another VM's vCPU had its pCPU */       \
 	X(ready_sibling) /* ... a vCPU of its own VM did */                    \
 	X(ready_host_task) /* ... a task of the host's did */                  \
 	X(ready_woken) /* ... it was woken, and has not run since */           \
 	X(ready_limited) /* ... its cgroup's bandwidth is used up */           \
-	X(ready_other) /* ... nobody took its pCPU */                          \
+	X(ready_other) /* ... nobody had its pCPU */                           \
 	X(halted) /* asleep: its guest halted it */                            \
 	X(blocked) /* asleep otherwise */
 
@@ -72,6 +73,40 @@ enum vcpu_latency { VCPU_LATENCIES(LATENCY_INDEX) LATENCY_NR };
 #define EXIT_OTHER (EXIT_DIRECT + EXIT_HIGH)
 #define EXIT_NR (EXIT_OTHER + 1)
 
+/* Who may have a pCPU. */
+#define PCPU_OCCUPANTS(X) X(nobody) X(host) X(vcpu)
+
+#define OCCUPANT_INDEX(name) OCCUPANT_##name,
+enum pcpu_occupant { PCPU_OCCUPANTS(OCCUPANT_INDEX) OCCUPANT_NR };
+
+/*
+ * VMs that a pCPU's clock tells apart, by their number: those that many apart are
+ * taken for one. A power of two.
+ */
+#define CLOCK_VMS 256
+
+/* Who has had a pCPU how long, since the accounts began. Its pCPU writes it. */
+struct pcpu_clock {
+	/* Odd while it turns. */
+	u64 seq;
+	/* It shows the times up to here; 0: it does not run yet. */
+	u64 since_ns;
+	/* Who has the pCPU since then, if a vCPU: of which VM. */
+	enum pcpu_occupant occupant;
+	u32 vm;
+	u64 ns[OCCUPANT_NR];
+	/* The vCPUs' time once more, by VM. */
+	u64 vm_ns[CLOCK_VMS];
+};
+
+/* What such a clock shows to a vCPU. */
+struct occupied {
+	u64 host_ns;
+	/* vCPUs of any VM; of its own VM. */
+	u64 vcpu_ns;
+	u64 own_vm_ns;
+};
+
 /*
  * A vCPU's account. Written by the pCPU that its thread is on, or that wakes it;
  * latencies of shootdowns by siblings' pCPUs.
@@ -87,10 +122,14 @@ struct vcpu_account {
 	u64 found_ns;
 	/* In @state since then. */
 	u64 since_ns;
-	u32 state;
+	enum vcpu_state state;
 	u32 vcpu_id;
 	u32 tgid;
 	u32 tid;
+	/* In ready_other: the pCPU that it lost, and what its clock showed then. */
+	struct occupied at_loss;
+	u32 lost_cpu;
+	u32 reserved;
 	u64 time_ns[STATE_NR];
 	u64 counts[COUNT_NR];
 	u64 exits[EXIT_NR];
@@ -140,6 +179,8 @@ struct vcpu_thread {
 	u64 kvm;
 	u32 slot;
 	u32 vcpu_id;
+	/* Its VM's number. */
+	u32 vm;
 	/* In kvm_vcpu_halt(), which polled, which still does. */
 	bool halting;
 	bool polled;
@@ -177,6 +218,15 @@ struct {
 	__type(key, u32);
 	__type(value, struct vcpu_account);
 } accounts SEC(".maps");
+
+/* By pCPU. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct pcpu_clock);
+} clocks SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -217,6 +267,11 @@ static __always_inline struct vcpu_ipis *ipis_at(u32 slot)
 	return bpf_map_lookup_elem(&ipis, &slot);
 }
 
+static __always_inline struct pcpu_clock *clock_at(u32 cpu)
+{
+	return bpf_map_lookup_elem(&clocks, &cpu);
+}
+
 /* What is known of @p; NULL unless it is the thread of a vCPU. */
 static __always_inline struct vcpu_thread *thread_of(struct task_struct *p)
 {
@@ -246,14 +301,22 @@ static __always_inline void observe(struct vcpu_account *v, u32 what, u64 ns)
 		distribution_add(&v->latencies[what], ns);
 }
 
-/* @v leaves its state for @state: the time since it entered is that state's. */
-static __always_inline void enter(struct vcpu_account *v, u32 state, u64 now)
+/* The account of @v is being changed, or whole again. */
+static __always_inline void turn_over(struct vcpu_account *v)
 {
 	volatile u64 *seq = &v->seq;
-	u32 old = v->state;
 
+	barrier();
 	*seq += 1;
 	barrier();
+}
+
+/* Between them, @v leaves its state for @state: the time since it entered is that state's. */
+static __always_inline void close_state(struct vcpu_account *v, u32 state,
+					u64 now)
+{
+	u32 old = v->state;
+
 	/* Clocks of two pCPUs may differ by a little: time never goes back. */
 	if (now < v->since_ns)
 		now = v->since_ns;
@@ -261,8 +324,14 @@ static __always_inline void enter(struct vcpu_account *v, u32 state, u64 now)
 		v->time_ns[old] += now - v->since_ns;
 	v->since_ns = now;
 	v->state = state;
-	barrier();
-	*seq += 1;
+}
+
+/* @v leaves its state for @state. */
+static __always_inline void enter(struct vcpu_account *v, u32 state, u64 now)
+{
+	turn_over(v);
+	close_state(v, state, now);
+	turn_over(v);
 }
 
 #endif /* CORUN_ACCOUNTS_STATE_BPF_H */

@@ -3,7 +3,7 @@
 #ifndef CORUN_ACCOUNTS_TIME_BPF_H
 #define CORUN_ACCOUNTS_TIME_BPF_H
 
-#include "accounts_state.bpf.h"
+#include "accounts_clock.bpf.h"
 
 struct task_struct___limit {
 	bool throttled;
@@ -31,37 +31,30 @@ static __always_inline bool is_limited(struct task_struct *p)
 	       BPF_CORE_READ(limit, throttled);
 }
 
-/* Why @t does not run though it could: @next has its pCPU, a vCPU if @in. */
-static __always_inline u32 ready_state(const struct vcpu_thread *t,
-				       struct task_struct *prev,
-				       struct task_struct *next,
-				       const struct vcpu_thread *in)
-{
-	if (is_limited(prev))
-		return STATE_ready_limited;
-	if (in)
-		return in->kvm == t->kvm ? STATE_ready_sibling
-					 : STATE_ready_other_vm;
-	return next->pid ? STATE_ready_host_task : STATE_ready_other;
-}
-
+/* @prev, @v's thread, leaves @cpu at @now, when its clock @c has turned. */
 static __always_inline void switched_out(struct vcpu_thread *t,
-					 struct vcpu_account *v, bool runnable,
-					 u32 ready, u64 now)
+					 struct vcpu_account *v,
+					 struct task_struct *prev,
+					 bool runnable, u32 cpu,
+					 const struct pcpu_clock *c, u64 now)
 {
-	if (runnable) {
-		enter(v, ready, now);
-		t->unplaced = true;
+	if (!runnable) {
+		enter(v, t->halting ? STATE_halted : STATE_blocked, now);
+		t->polling = false;
 		return;
 	}
-	enter(v, t->halting ? STATE_halted : STATE_blocked, now);
-	t->polling = false;
+	turn_over(v);
+	close_state(v,
+		    is_limited(prev) ? STATE_ready_limited : STATE_ready_other,
+		    now);
+	begin_wait(v, cpu, c, t->vm, now);
+	turn_over(v);
+	t->unplaced = true;
 }
 
 static __always_inline bool is_preempted(u32 state)
 {
-	return state >= STATE_ready_other_vm && state <= STATE_ready_other &&
-	       state != STATE_ready_woken;
+	return state == STATE_ready_other || state == STATE_ready_limited;
 }
 
 static __always_inline void switched_in(struct vcpu_thread *t,
@@ -83,7 +76,11 @@ static __always_inline void switched_in(struct vcpu_thread *t,
 			observe(v, LATENCY_preempted_with_ipi, now - since);
 	}
 	t->unplaced = false;
-	enter(v, t->polling ? STATE_poll : STATE_run, now);
+	turn_over(v);
+	if (v->state == STATE_ready_other)
+		charge_wait(v, t->vm, now);
+	close_state(v, t->polling ? STATE_poll : STATE_run, now);
+	turn_over(v);
 }
 
 SEC("tp_btf/sched_switch")
@@ -91,16 +88,20 @@ int BPF_PROG(acct_switch, bool preempt, struct task_struct *prev,
 	     struct task_struct *next, unsigned int prev_state)
 {
 	struct vcpu_thread *out = thread_of(prev), *in = thread_of(next);
+	u32 occupant = occupant_of(next, in), cpu = bpf_get_smp_processor_id();
+	struct pcpu_clock *c = clock_at(cpu);
 	struct vcpu_account *v;
 	u64 now;
 
-	if (!out && !in)
+	/* From one task of the host's to another: nothing that a clock shows. */
+	if (!c ||
+	    (!out && c->occupant == occupant && occupant != OCCUPANT_vcpu))
 		return 0;
 	now = bpf_ktime_get_ns();
+	turn_clock(c, occupant, in ? in->vm : 0, now);
 	v = out ? account_of(out, prev->pid) : NULL;
 	if (v)
-		switched_out(out, v, preempt || !prev_state,
-			     ready_state(out, prev, next, in), now);
+		switched_out(out, v, prev, preempt || !prev_state, cpu, c, now);
 	v = in ? account_of(in, next->pid) : NULL;
 	if (v)
 		switched_in(in, v, now);

@@ -3,9 +3,11 @@
 //! Reads only.
 
 mod attached;
+mod clock;
 mod exits;
 mod hooks;
 mod host;
+mod mapped;
 mod table;
 
 use crate::error::Result;

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Where a vCPU's time went.
 
-use super::additive::additive;
+use super::additive::{Additive, additive};
 use serde::{Deserialize, Serialize};
 
-/// Time that a vCPU was runnable without a pCPU, by who or what kept it from one.
-/// Nanoseconds.
+/// Time that a vCPU was runnable without a pCPU, by who or what kept it from one: who had
+/// the pCPU that it lost, each for as long as it had it. Nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ready {
-    /// A vCPU of another VM took its pCPU.
+    /// vCPUs of other VMs had its pCPU.
     pub other_vm_ns: u64,
-    /// A vCPU of its own VM took its pCPU.
+    /// vCPUs of its own VM had its pCPU.
     pub sibling_ns: u64,
-    /// A task of the host's took its pCPU.
+    /// Tasks of the host's had its pCPU.
     pub host_task_ns: u64,
     /// It was woken, and waited for its first pCPU since.
     pub woken_ns: u64,
     /// Its cgroup's CPU bandwidth was used up (`cpu.max`), where the kernel tells.
     pub limited_ns: u64,
-    /// It lost its pCPU to nobody: moved to another one, for example.
+    /// Nobody had the pCPU that it lost: it was moved to another one, for example.
     pub other_ns: u64,
 }
 
@@ -74,6 +74,11 @@ impl ReadyCause {
 }
 
 impl Ready {
+    /// Adds `other`'s times.
+    pub fn add(&mut self, other: &Self) {
+        Additive::add(self, other);
+    }
+
     /// The time for one cause. Nanoseconds.
     pub fn of(&self, cause: ReadyCause) -> u64 {
         match cause {

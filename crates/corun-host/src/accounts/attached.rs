@@ -2,6 +2,7 @@
 //! The BPF programs that keep the accounts: loaded, attached, read.
 
 use super::hooks;
+use super::mapped::Mapped;
 use super::table::{Row, Table};
 use crate::error::{During, HostError, Result};
 use crate::hook_costs::{HookCost, HookCosts};
@@ -52,13 +53,19 @@ impl Attached {
             .slot_by_vcpu
             .set_max_entries(max_vcpus)
             .during(sized)?;
+        let pcpus = possible_pcpus()?;
+        open.maps.clocks.set_max_entries(pcpus).during(sized)?;
         open.maps.vm_ids.set_max_entries(max_vcpus).during(sized)?;
         let mut skel = open
             .load()
             .during("loading the accounts' BPF programs (root and a kernel with BTF needed)")?;
         skel.attach()
             .during("attaching the accounts to KVM and the scheduler")?;
-        let table = Table::map(&skel.maps.accounts, max_vcpus, is_amd)?;
+        let table = Table::new(
+            Mapped::map(&skel.maps.accounts, max_vcpus)?,
+            Mapped::map(&skel.maps.clocks, pcpus)?,
+            is_amd,
+        );
         let costs = if count_costs {
             let map = MapHandle::try_from(&skel.maps.accounts).during("opening the accounts")?;
             Some(HookCosts::start(&map)?)
@@ -93,4 +100,10 @@ impl Attached {
     pub(super) fn costs(&self) -> Vec<HookCost> {
         self.costs.as_ref().map_or_else(Vec::new, HookCosts::read)
     }
+}
+
+/// pCPUs that may ever be online: their numbers are below it.
+fn possible_pcpus() -> Result<u32> {
+    let pcpus = libbpf_rs::num_possible_cpus().during("counting pCPUs")?;
+    Ok(u32::try_from(pcpus).unwrap_or(u32::MAX))
 }

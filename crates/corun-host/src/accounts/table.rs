@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The table of accounts, which the kernel writes while we read it.
 
-use super::exits;
-use crate::error::{During, Result};
-use crate::skel::accounts::types::{distribution, vcpu_account};
+use super::mapped::{Mapped, Reading, Sequenced};
+use super::{clock, exits};
+use crate::skel::accounts::types::{distribution, pcpu_clock, vcpu_account, vcpu_state};
 use corun_events::account::{Account, Counts, Histogram, Latencies, Ready, Times, Vcpu};
-use libbpf_rs::MapCore;
-use std::num::NonZeroUsize;
-use std::ptr::NonNull;
-use std::sync::atomic::{Ordering, fence};
 
-/// Readings of an account that changes meanwhile, before its last figures stand.
+/// Readings of an account whose wait ends meanwhile, before its last figures stand.
 const READINGS: u32 = 100;
 
 /// One vCPU of the table.
@@ -22,50 +18,34 @@ pub(super) struct Row {
     pub(super) vcpu: Vcpu,
 }
 
-/// The kernel's table, mapped.
+// SAFETY: integers only, `seq` first.
+unsafe impl Sequenced for vcpu_account {}
+
+/// The kernel's table, and the pCPUs' clocks.
 pub(super) struct Table {
-    first: NonNull<vcpu_account>,
-    rows: usize,
-    bytes: NonZeroUsize,
+    accounts: Mapped<vcpu_account>,
+    clocks: Mapped<pcpu_clock>,
     is_amd: bool,
 }
 
 impl Table {
-    /// Maps the table in `map`, which has `rows` rows.
-    pub(super) fn map(map: &impl MapCore, rows: u32, is_amd: bool) -> Result<Self> {
-        let rows = rows as usize;
-        let bytes =
-            NonZeroUsize::new(rows * size_of::<vcpu_account>()).unwrap_or(NonZeroUsize::MIN);
-        // SAFETY: a new mapping that the kernel places, of a map that is this long: BPF rounds its
-        // length up to whole pages, as mmap does.
-        let at = unsafe {
-            nix::sys::mman::mmap(
-                None,
-                bytes,
-                nix::sys::mman::ProtFlags::PROT_READ,
-                nix::sys::mman::MapFlags::MAP_SHARED,
-                map.as_fd(),
-                0,
-            )
-        };
-        let at = at
-            .map_err(std::io::Error::from)
-            .during("mapping the accounts")?;
-        Ok(Self {
-            first: at.cast(),
-            rows,
-            bytes,
+    pub(super) fn new(
+        accounts: Mapped<vcpu_account>,
+        clocks: Mapped<pcpu_clock>,
+        is_amd: bool,
+    ) -> Self {
+        Self {
+            accounts,
+            clocks,
             is_amd,
-        })
+        }
     }
 
     /// All rows that are in use, and how many of them never stood still.
     pub(super) fn rows(&self, now_ns: impl Fn() -> u64) -> (Vec<Row>, u64) {
         let mut torn_reads = 0;
-        let rows = (0..self.rows).filter_map(|at| {
-            // SAFETY: within the mapping, which has this many rows.
-            let row = unsafe { self.first.add(at) };
-            let (row, whole) = self.read(row, &now_ns)?;
+        let rows = (0..self.accounts.len()).filter_map(|at| {
+            let (row, whole) = self.read(at, &now_ns)?;
             torn_reads += u64::from(!whole);
             Some(row)
         });
@@ -73,9 +53,9 @@ impl Table {
         (rows, torn_reads)
     }
 
-    /// The vCPU at `row`, if there is one, and whether its times were read at rest.
-    fn read(&self, row: NonNull<vcpu_account>, now_ns: impl Fn() -> u64) -> Option<(Row, bool)> {
-        let row = row.as_ptr();
+    /// The vCPU in row `at`, if there is one, and whether its times were read at rest.
+    fn read(&self, at: usize, now_ns: impl Fn() -> u64) -> Option<(Row, bool)> {
+        let row = self.accounts.at(at)?;
         // SAFETY: `row` is inside of the mapping, aligned as the kernel's array is; the kernel
         // may write meanwhile, which volatile reads of plain integers bear.
         let (kvm, found_ns) = unsafe {
@@ -87,56 +67,70 @@ impl Table {
         if kvm == 0 || found_ns == 0 {
             return None;
         }
-        let (copy, now_ns, whole) = at_rest(row, &now_ns);
-        let mut times_ns = copy.time_ns;
-        // What is still going on belongs to the state that it is in.
-        if let Some(open) = times_ns.get_mut(copy.state as usize) {
-            *open += now_ns.saturating_sub(copy.since_ns);
-        }
+        let (account, times, now_ns, whole) = self.times_at_rest(at, &now_ns)?;
         let vcpu = Vcpu {
-            vcpu: copy.vcpu_id,
-            tid: copy.tid,
+            vcpu: account.vcpu_id,
+            tid: account.tid,
             found_ns,
             account: Account {
                 wall_ns: now_ns.saturating_sub(found_ns),
-                times: times(&times_ns),
-                counts: counts(&copy.counts),
-                exits: exits::by_name(&copy.exits, self.is_amd),
-                latencies: latencies(&copy.latencies),
+                times,
+                counts: counts(&account.counts),
+                exits: exits::by_name(&account.exits, self.is_amd),
+                latencies: latencies(&account.latencies),
             },
         };
-        let (vm_id, tgid) = (copy.vm_id, copy.tgid);
+        let (vm_id, tgid) = (account.vm_id, account.tgid);
         Some((Row { vm_id, tgid, vcpu }, whole))
     }
-}
 
-/// A copy of `row` whose times belong together, when it was made, and whether they do.
-fn at_rest(row: *const vcpu_account, now_ns: impl Fn() -> u64) -> (vcpu_account, u64, bool) {
-    for _ in 1..READINGS {
-        // SAFETY: as in `Table::read`.
-        let before = unsafe { (&raw const (*row).seq).read_volatile() };
-        fence(Ordering::Acquire);
-        // SAFETY: as above; all fields are integers, for which any bytes will do.
-        let copy = unsafe { row.read_volatile() };
-        let now_ns = now_ns();
-        fence(Ordering::Acquire);
-        // SAFETY: as above.
-        let after = unsafe { (&raw const (*row).seq).read_volatile() };
-        if before == after && before.is_multiple_of(2) {
-            return (copy, now_ns, true);
+    /// Row `at` with its times up to the moment of the third, and whether they belong together.
+    fn times_at_rest(
+        &self,
+        at: usize,
+        now_ns: impl Fn() -> u64,
+    ) -> Option<(vcpu_account, Times, u64, bool)> {
+        for _ in 1..READINGS {
+            let row = self.accounts.read(at, &now_ns)?;
+            if row.copy.state != vcpu_state::STATE_ready_other {
+                return Some(closed(&row));
+            }
+            let Some(clock) = self.clocks.read(row.copy.lost_cpu as usize, &now_ns) else {
+                return Some(closed(&row));
+            };
+            // The wait may have ended while its clock was read: then it is split already.
+            if self.accounts.is_still(at, &row) {
+                return Some(waiting(&row, &clock));
+            }
         }
-        std::hint::spin_loop();
+        let row = self.accounts.read(at, now_ns)?;
+        let (account, times, now_ns, _) = closed(&row);
+        Some((account, times, now_ns, false))
     }
-    // SAFETY: as above.
-    (unsafe { row.read_volatile() }, now_ns(), false)
 }
 
-impl Drop for Table {
-    fn drop(&mut self) {
-        // SAFETY: our own mapping, which nothing refers to any more. That it cannot be
-        // unmapped is not worth a word: the process holds it until it ends.
-        let _ = unsafe { nix::sys::mman::munmap(self.first.cast(), self.bytes.get()) };
+/// An account's times: what is still going on belongs to the state that it is in.
+fn closed(row: &Reading<vcpu_account>) -> (vcpu_account, Times, u64, bool) {
+    let account = row.copy;
+    let mut times_ns = account.time_ns;
+    if let Some(open) = times_ns.get_mut(account.state.0 as usize) {
+        *open += row.now_ns.saturating_sub(account.since_ns);
     }
+    (account, times(&times_ns), row.now_ns, row.whole)
+}
+
+/// The times of an account that waits, up to the reading of the `clock` of the pCPU it lost.
+fn waiting(
+    row: &Reading<vcpu_account>,
+    clock: &Reading<pcpu_clock>,
+) -> (vcpu_account, Times, u64, bool) {
+    let (account, now_ns) = (row.copy, clock.now_ns);
+    let mut times = times(&account.time_ns);
+    let wait_ns = now_ns.saturating_sub(account.since_ns);
+    let vm = account.vm_id;
+    let wait = clock::split(&clock.copy, &account.at_loss, vm, wait_ns, now_ns);
+    times.ready.add(&wait);
+    (account, times, now_ns, row.whole && clock.whole)
 }
 
 /// From the kernel's order, `VCPU_STATES` in `bpf/accounts_state.bpf.h`.

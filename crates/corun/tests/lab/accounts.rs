@@ -132,7 +132,10 @@ fn top_shows_who_waits_for_whom() {
         let total = vm.total();
         let ready = &total.times.ready;
         assert!(total.share(ready.total_ns()) > 0.2, "{ready:?}");
-        assert!(ready.other_vm_ns + ready.sibling_ns > ready.total_ns() / 2);
+        println!("{}: {ready:?}", vm.name);
+        // Little runs there but guests; tasks of the host's do so briefly, if often first.
+        let preempted_ns = ready.total_ns() - ready.woken_ns;
+        assert!((ready.other_vm_ns + ready.sibling_ns) * 10 > preempted_ns * 7);
         assert!(total.all_exits() > 0, "no exit was counted");
     }
     for word in ["RDY%", "BEHIND", "vCPU 1", "scheduler: kernel"] {

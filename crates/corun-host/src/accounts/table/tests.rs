@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::skel::accounts::AccountsSkelBuilder;
+use crate::skel::accounts::types::pcpu_occupant;
 use crate::text::c_string;
 use libbpf_rs::skel::SkelBuilder;
 use std::mem::MaybeUninit;
@@ -50,54 +51,87 @@ fn every_figure_goes_where_its_name_says() {
     assert_eq!((states.len(), counted.len(), timed.len()), (10, 14, 8));
 }
 
-/// A table of one row at `row`.
-fn table(row: &mut vcpu_account) -> std::mem::ManuallyDrop<Table> {
-    std::mem::ManuallyDrop::new(Table {
-        first: NonNull::from(row),
-        rows: 1,
-        bytes: NonZeroUsize::MIN,
-        is_amd: true,
-    })
+/// A table of one row at `row`, and one pCPU's clock.
+struct Small {
+    rows: Vec<vcpu_account>,
+    clocks: Vec<pcpu_clock>,
 }
+
+impl Small {
+    fn of(row: &vcpu_account) -> Self {
+        Self {
+            rows: vec![*row],
+            clocks: vec![pcpu_clock::default()],
+        }
+    }
+
+    fn read(&mut self, now_ns: u64) -> (Vec<Row>, u64) {
+        let accounts = Mapped::of(&mut self.rows);
+        let clocks = Mapped::of(&mut self.clocks);
+        let table = std::mem::ManuallyDrop::new(Table {
+            accounts: std::mem::ManuallyDrop::into_inner(accounts),
+            clocks: std::mem::ManuallyDrop::into_inner(clocks),
+            is_amd: true,
+        });
+        table.rows(|| now_ns)
+    }
+}
+
+const ROW: fn() -> vcpu_account = || vcpu_account {
+    kvm: 1,
+    vm_id: 7,
+    found_ns: 100,
+    since_ns: 160,
+    tgid: 9,
+    ..vcpu_account::default()
+};
 
 #[test]
 fn what_goes_on_counts_up_to_now_and_all_adds_up() {
-    let mut row = vcpu_account {
-        kvm: 1,
-        vm_id: 7,
-        found_ns: 100,
-        since_ns: 160,
-        state: 3,
-        tgid: 9,
-        ..vcpu_account::default()
-    };
+    let mut row = ROW();
+    row.state = vcpu_state::STATE_halted;
     row.time_ns[0] = 60;
-    let (rows, torn) = table(&mut row).rows(|| 200);
+    let (rows, torn) = Small::of(&row).read(200);
     let account = &rows[0].vcpu.account;
     assert_eq!((rows[0].vm_id, rows[0].tgid, torn), (7, 9, 0));
-    assert_eq!(
-        (account.times.run_ns, account.times.ready.sibling_ns),
-        (60, 40)
-    );
+    assert_eq!((account.times.run_ns, account.times.halted_ns), (60, 40));
     assert_eq!(account.times.total_ns(), account.wall_ns);
+}
+
+#[test]
+fn a_wait_that_goes_on_is_split_by_who_has_the_pcpu() {
+    let mut row = ROW();
+    row.state = vcpu_state::STATE_ready_other;
+    row.time_ns[vcpu_state::STATE_ready_sibling.0 as usize] = 60;
+    row.at_loss.host_ns = 1_000;
+    let mut small = Small::of(&row);
+    small.clocks[0] = pcpu_clock {
+        since_ns: 170,
+        occupant: pcpu_occupant::OCCUPANT_vcpu,
+        vm: 7,
+        ns: [0, 1_010, 0],
+        ..pcpu_clock::default()
+    };
+    let (rows, torn) = small.read(200);
+    let account = &rows[0].vcpu.account;
+    assert_eq!((account.times.total_ns(), torn), (account.wall_ns, 0));
+    let ready = account.times.ready;
+    assert_eq!((ready.host_task_ns, ready.sibling_ns), (10, 60 + 30));
+    small.clocks[0].seq = 1;
+    assert_eq!(small.read(200).1, 1, "the clock was turning");
 }
 
 #[test]
 fn free_rows_and_those_being_set_up_are_no_vcpus() {
     let mut row = vcpu_account::default();
-    assert!(table(&mut row).rows(|| 200).0.is_empty());
+    assert!(Small::of(&row).read(200).0.is_empty());
     row.kvm = 1;
-    assert!(table(&mut row).rows(|| 200).0.is_empty());
+    assert!(Small::of(&row).read(200).0.is_empty());
 }
 
 #[test]
 fn a_row_that_never_stands_still_is_told() {
-    let mut row = vcpu_account {
-        kvm: 1,
-        found_ns: 1,
-        seq: 3,
-        ..vcpu_account::default()
-    };
-    let (rows, torn) = table(&mut row).rows(|| 200);
+    let row = vcpu_account { seq: 3, ..ROW() };
+    let (rows, torn) = Small::of(&row).read(200);
     assert_eq!((rows.len(), torn), (1, 1));
 }
