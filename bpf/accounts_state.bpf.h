@@ -38,7 +38,6 @@
 	X(device_interrupts) /* injected, sent by no vCPU */                   \
 	X(preempted_user) /* lost its pCPU, guest in user mode */              \
 	X(preempted_kernel) /* ... in kernel mode */                           \
-	X(preempted_critical) /* ... in kernel mode, in a critical section */  \
 	X(preempted_outside) /* ... not in KVM */                              \
 	X(halts) /* by the guest */                                            \
 	X(polls_succeeded) /* halts that polling saw the end of */             \

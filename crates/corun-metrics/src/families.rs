@@ -228,7 +228,14 @@ pub const FAMILIES: [Family; 33] = [
         "corun_vcpu_critical_preemptions",
         VCPU,
         "Those in a critical section of the guest's kernel, where its symbols are known",
-        |v, s| s.counts(v, |c| c.preempted_critical),
+        |v, s| {
+            // Not known is no zero: such vCPUs have no series.
+            for VcpuView { vm, vcpu, account } in &v.vcpus {
+                if let Some(n) = account.counts.preempted_critical {
+                    s.number(&[vm, vcpu], n);
+                }
+            }
+        },
     ),
     counter(
         "corun_vcpu_spins",

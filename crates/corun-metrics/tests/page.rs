@@ -115,6 +115,18 @@ fn values_are_the_accounts() {
 }
 
 #[test]
+fn what_is_not_known_is_not_zero() {
+    let mut snapshot = Arc::unwrap_or_clone(snapshot(&["web"], 2));
+    snapshot.vms[0].vcpus[1].account.counts.preempted_critical = Some(0);
+    let page = page(Arc::new(snapshot), MAX_VCPUS).expect("a page");
+    let of = |vcpu| {
+        let labels = [("vm", "web"), ("vcpu", vcpu)];
+        value(&page, "corun_vcpu_critical_preemptions", &labels)
+    };
+    assert_eq!((of("0"), of("1")), (None, Some(0.0)));
+}
+
+#[test]
 fn every_family_is_on_the_page_also_without_vms() {
     for names in [&[][..], &["web"]] {
         let families = openmetrics::parse(&page(snapshot(names, 1), MAX_VCPUS).expect("a page"));

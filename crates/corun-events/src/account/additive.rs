@@ -22,6 +22,21 @@ impl Additive for u64 {
     }
 }
 
+/// What is known adds to what is known; of a difference, what is known now counts.
+impl Additive for Option<u64> {
+    fn add(&mut self, other: &Self) {
+        if let Some(n) = other {
+            self.get_or_insert(0).add(n);
+        }
+    }
+
+    fn subtract(&mut self, before: &Self) {
+        if let (Some(now), Some(n)) = (self, before) {
+            now.subtract(n);
+        }
+    }
+}
+
 impl Additive for BTreeMap<String, u64> {
     fn add(&mut self, other: &Self) {
         for (name, n) in other {

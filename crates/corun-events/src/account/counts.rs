@@ -26,8 +26,8 @@ pub struct Counts {
     /// ... its guest in kernel mode.
     pub preempted_kernel: u64,
     /// ... of those in kernel mode: in a critical section, as symbols of the guest's kernel
-    /// tell. 0 without symbols.
-    pub preempted_critical: u64,
+    /// tell; `None` without symbols.
+    pub preempted_critical: Option<u64>,
     /// ... not in KVM, so that nothing is known of the guest: in its VMM.
     pub preempted_outside: u64,
     /// Times that its guest halted it.

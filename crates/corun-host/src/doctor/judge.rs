@@ -144,8 +144,7 @@ fn lock_holders(vm: &VmReport, account: &Account, notes: &mut Notes) {
     let counts = &account.counts;
     let run_s = account.times.run_ns as f64 / 1e9;
     let spins = counts.spins + counts.yields_asked;
-    let critical = counts.preempted_critical > 0 || counts.preempted_kernel > 0;
-    if run_s <= 0.0 || !critical || (spins as f64) < run_s * SPINS_PER_RUN_S {
+    if run_s <= 0.0 || counts.preempted_kernel == 0 || (spins as f64) < run_s * SPINS_PER_RUN_S {
         return;
     }
     let ready = account.share(account.times.ready.total_ns());
@@ -171,12 +170,10 @@ fn lock_holders(vm: &VmReport, account: &Account, notes: &mut Notes) {
         "{} preemptions in kernel mode, {} in user mode",
         counts.preempted_kernel, counts.preempted_user
     ));
-    if counts.preempted_critical > 0 {
-        finding = finding.seen(format!(
-            "{} of them in a critical section, as symbols tell",
-            counts.preempted_critical
-        ));
-    }
+    finding = finding.seen(counts.preempted_critical.map_or_else(
+        || "how many of them in critical sections is not known: no symbols here".to_owned(),
+        |n| format!("{n} of them in a critical section, as symbols tell"),
+    ));
     if counts.yields_asked > 0 {
         finding = finding.seen(format!(
             "the scheduler took {} of {} directed yields",
