@@ -121,6 +121,10 @@ fn latencies(vm: &VmReport) -> Vec<(String, &TimesSummary)> {
             "function call to its last receipt".to_owned(),
             &vm.shootdowns.calls.times,
         ),
+        (
+            "... and its initiator had a pCPU".to_owned(),
+            &vm.shootdowns.calls_seen.times,
+        ),
         ("IPI sent to taken".to_owned(), &vm.ipis.all),
     ];
     let by_target = vm.ipis.by_target.iter();
