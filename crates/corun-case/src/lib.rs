@@ -147,6 +147,11 @@ pub struct Scheduler {
     /// scheduler takes none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<String>,
+    /// Lab: a command of the host's shell that runs while this one schedules, so that
+    /// the figures show what it costs. It must print a line when it works, run on
+    /// until SIGINT, and end then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beside: Option<String>,
     /// Settings of the simulator's model of it.
     #[serde(default, skip_serializing_if = "sim::is_default")]
     pub sim: sim::SchedTunables,

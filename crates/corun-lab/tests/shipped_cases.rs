@@ -148,3 +148,16 @@ fn the_lock_table_is_whole() {
     let pcpus = case.host.pcpus;
     assert!(case.guests.iter().all(|g| g.vcpus == pcpus && g.pv.unhalt));
 }
+
+/// What the tools cost is seen against the same work with nothing beside it.
+#[test]
+fn the_overheads_baseline_has_nothing_beside_it() {
+    let case = case("overhead");
+    let (first, tools) = case.schedulers.split_first().expect("schedulers");
+    assert!(first.beside.is_none() && tools.len() == 3);
+    for tool in tools {
+        assert_eq!(tool.kind, SchedulerKind::Kernel, "{}", tool.label);
+        assert!(tool.beside.is_some(), "{}", tool.label);
+    }
+    assert!(case.case.repeats >= 5);
+}

@@ -20,6 +20,11 @@ pub(super) fn check(case: &Case, target: Target<'_>) -> Result<(), Problem> {
             ["scheduler", i, "kind"],
             "the simulator has no model of it; use `corun lab run`"
         );
+        ensure!(
+            s.beside.is_none(),
+            ["scheduler", i, "beside"],
+            "the simulator runs no programs; use `corun lab run`"
+        );
         check_foreign_settings(i, s)?;
         check_settings(i, s, case.host.pcpus)?;
     }

@@ -47,7 +47,8 @@ pub(super) struct Loaded {
     loads: u64,
 }
 
-type Output = Arc<Mutex<Vec<String>>>;
+/// The lines that a program printed: all, or the first and the last of them.
+pub(super) type Output = Arc<Mutex<Vec<String>>>;
 
 impl Loaded {
     /// Starts the program and waits until it schedules, by `kernel`'s word.
@@ -172,7 +173,7 @@ impl Drop for Loaded {
 
 /// A background job of a shell ignores SIGINT, and its children inherit that; this
 /// child is ended by SIGINT, whatever we were started by.
-fn hear_sigint(start: &mut Command) {
+pub(super) fn hear_sigint(start: &mut Command) {
     // SAFETY: between fork and exec only async-signal-safe functions may be called,
     // and sigaction() is one; the default action runs no code of ours.
     unsafe {
@@ -183,7 +184,8 @@ fn hear_sigint(start: &mut Command) {
     }
 }
 
-fn collect(stream: Option<impl Read + Send + 'static>, output: &Output) {
+/// Keeps the lines of `stream` in `output`.
+pub(super) fn collect(stream: Option<impl Read + Send + 'static>, output: &Output) {
     let (Some(stream), output) = (stream, Arc::clone(output)) else {
         return;
     };

@@ -3,6 +3,7 @@
 //! guests, measures, and reports to the runner on L0.
 
 mod agents;
+mod beside;
 mod boot;
 mod calibrate;
 mod cgroup;

@@ -2,6 +2,7 @@
 //! Chooses what schedules the host: the kernel, or a program that loads a
 //! sched_ext scheduler and runs as a child.
 
+use super::beside::Beside;
 use super::error::{Context, DriverError, Result};
 use super::loaded::{Launch, Loaded};
 use super::sched_ext::SchedExt;
@@ -19,6 +20,8 @@ pub(super) struct HostScheduler {
     corun: PathBuf,
     factor: f64,
     loaded: Option<Loaded>,
+    /// What runs beside the guests under the scheduler that was selected.
+    beside: Option<Beside>,
 }
 
 impl HostScheduler {
@@ -28,6 +31,7 @@ impl HostScheduler {
             corun,
             factor,
             loaded: None,
+            beside: None,
         }
     }
 
@@ -40,13 +44,16 @@ impl HostScheduler {
             }
             self.loaded = Some(Loaded::load(launch, SchedExt::now)?);
         }
+        self.beside = scheduler.beside.as_deref().map(Beside::start).transpose()?;
         self.check().map(|_| ())
     }
 
     /// Fails unless the scheduler that was selected is in force, and was so
-    /// without a break: an ejected scheduler must not give figures for itself.
+    /// without a break: an ejected scheduler must not give figures for itself. The
+    /// same holds for what is to run beside the guests.
     /// Returns what the kernel calls it; `None` for its own.
     pub(super) fn check(&mut self) -> Result<Option<String>> {
+        self.beside.as_mut().map_or(Ok(()), Beside::check)?;
         let found = SchedExt::now();
         match &mut self.loaded {
             None if found.is_off() => Ok(None),
@@ -60,6 +67,7 @@ impl HostScheduler {
 
     /// Hands the host back to the kernel's scheduler.
     pub(super) fn release(&mut self) -> Result<()> {
+        self.beside.take().map_or(Ok(()), Beside::stop)?;
         match self.loaded.take() {
             Some(loaded) => loaded.unload(SchedExt::now),
             None => Ok(()),

@@ -5,6 +5,7 @@ use super::view::{Choice, Row};
 use super::{Column, batch, seconds, synthetic};
 use corun_events::account::Snapshot;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use std::time::Instant;
 
 /// A screen under test: its settings, what it shows.
 struct Screen {
@@ -139,4 +140,23 @@ fn intervals_are_numbers_in_a_range() {
     for bad in ["0", "x", "NaN", "3601", "-1"] {
         assert!(seconds(bad).is_err(), "{bad}");
     }
+}
+
+/// What `corun top` takes to make a table of two readings of 200 vCPUs, on this machine: the
+/// median. Its other part is in `corun_host::accounts`. No figure is asserted: machines differ.
+#[test]
+#[ignore = "prints a figure: docs/src/howto/top.md"]
+fn cost_at_200_vcpus_of_showing() {
+    let (before, now) = (synthetic::interval(50, 4), synthetic::interval(50, 4));
+    let choice = Choice::new(Column::Ready, "", true);
+    let update = |_| {
+        let begin = Instant::now();
+        let text = batch::table(&now.since(&before), &choice);
+        assert!(std::hint::black_box(text).lines().count() > 250);
+        begin.elapsed()
+    };
+    let mut took: Vec<_> = (0..201).map(update).collect();
+    took.sort();
+    let us = took[100].as_nanos() as f64 / 1e3;
+    println!("showing 200 vCPUs: {us:.0} us; {:.3} % at 1 s", us / 1e4);
 }

@@ -61,6 +61,14 @@ fn the_simulator_takes_what_the_lab_cannot_have() {
 }
 
 #[test]
+fn programs_beside_the_guests_are_the_labs() {
+    let text = GOOD.replace("\"credit\"", "\"credit\"\nbeside = \"corun top\"");
+    let error = sim(&text).expect_err("runs no programs");
+    assert!(error.contains("scheduler[0].beside: "), "{error}");
+    assert!(error.contains("`corun lab run`"), "{error}");
+}
+
+#[test]
 fn the_lab_names_the_simulator_for_its_kinds() {
     let text = "[case]\nname = \"n\"\n[[scheduler]]\nlabel = \"s\"\nkind = \"cfs\"\n\
                 [[guest]]\nname = \"a\"\n[[phase]]\nname = \"p\"\nmeasure = [\"a\"]\n\
