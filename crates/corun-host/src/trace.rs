@@ -127,6 +127,12 @@ impl Recorder {
         Ok(now_ns.saturating_sub(self.start_ns))
     }
 
+    /// Whether VMs may run: not once kvm's vendor module is unloaded. The kvm module itself
+    /// cannot be unloaded while this lives.
+    pub fn vms_may_run(&self) -> bool {
+        host_info::kvm_is_ready()
+    }
+
     /// Records that found the buffer full, so far.
     pub fn dropped(&self) -> u64 {
         self.drops().iter().sum()

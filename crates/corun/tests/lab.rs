@@ -261,8 +261,9 @@ await() { i=0; while ! grep -q "$2" "$1"; do sleep 0.2; i=$((i+1)); [ $i -gt 900
 state() { cat /sys/kernel/sched_ext/state; }
 "#;
 
-/// pCPUs go and come back under load, kvm is unloaded and loaded again, corun ends
-/// by Ctrl-C and by kill -9: it stays, or the kernel's scheduler is back.
+/// pCPUs go and come back under load, kvm is unloaded and loaded again while tools
+/// watch, corun ends by Ctrl-C and by kill -9: it stays, or the kernel's scheduler is
+/// back.
 const COMINGS_AND_GOINGS: &str = r#"
 corun run > /tmp/log 2>&1 & P=$!
 await /tmp/log "corun: scheduling"
@@ -273,15 +274,25 @@ for k in 1 2 3 4 5; do
 done
 echo "HOTPLUG $(state) $(cat /sys/devices/system/cpu/online)"
 kill $B
+corun top --json -i 0.5 > /tmp/top & T=$!
+corun trace record -o /tmp/t.trace > /tmp/recorded 2> /tmp/progress & R=$!
+await /tmp/top corun_accounts
+await /tmp/progress events
 V=$(lsmod | grep -o "^kvm_[a-z]*")
 rmmod $V
 await /tmp/log "kvm is no longer in use"
+await /tmp/top "the module is not loaded"
+wait $R; echo "RECORDER $? $(grep -c "kvm was unloaded" /tmp/progress)"
 i=0; until rmmod kvm 2>/dev/null; do sleep 0.2; i=$((i+1)); [ $i -gt 300 ] && break; done
 echo "KVM $(lsmod | grep -c "^kvm") left"
 insmod /mod/kvm.ko; insmod "/mod/$(echo $V | tr _ -).ko"
 await /tmp/log "reloading with VM discovery"
 i=0; until [ "$(state)" = enabled ]; do sleep 0.2; i=$((i+1)); [ $i -gt 300 ] && break; done
 echo "AGAIN $(state)"
+corun lab-vms hold --program spin --vcpus 2 --seconds 600 --name back > /tmp/back & G=$!
+await /tmp/top '"name":"back"'
+echo "TOP $(tail -1 /tmp/top | grep -c '"missing":\[\]')"
+kill $G; kill -INT $T; wait $T
 kill -INT $P; wait $P
 echo "LEFT $? $(state)"
 corun run > /tmp/log2 2>&1 & P=$!
@@ -301,8 +312,10 @@ fn pcpus_kvm_and_corun_itself_come_and_go() {
     let said = text(&output);
     for line in [
         "HOTPLUG enabled 0-1",
+        "RECORDER 0 1",
         "KVM 0 left",
         "AGAIN enabled",
+        "TOP 1",
         "LEFT 0 disabled",
         "KILLED disabled",
         "DOCTOR 1\nREPAIR 0\nDOCTOR 0\n0\n",

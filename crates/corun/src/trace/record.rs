@@ -24,8 +24,9 @@ const PROGRESS_NS: u64 = 1_000_000_000;
 /// Record every event of vCPUs to a file, under any scheduler
 ///
 /// Needs root and the kvm module; changes nothing. Ctrl-C ends the recording and
-/// keeps it. The file has its name only when it is whole. Events that found the
-/// buffer full are counted and shown: record again with a larger --buffer.
+/// keeps it, and so does unloading kvm. The file has its name only when it is whole.
+/// Events that found the buffer full are counted and shown: record again with a
+/// larger --buffer.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -88,8 +89,15 @@ pub(crate) fn run(args: &Args, stop: &AtomicBool) -> Result<()> {
         for name in marks.iter().flat_map(Receiver::try_iter) {
             recorder.mark(&name)?;
         }
-        if !args.quiet && elapsed_ns - told_ns >= PROGRESS_NS {
-            told_ns = elapsed_ns;
+        if elapsed_ns - told_ns < PROGRESS_NS {
+            continue;
+        }
+        told_ns = elapsed_ns;
+        if !recorder.vms_may_run() {
+            eprintln!("corun: kvm was unloaded, and no VM can run: the recording ends");
+            break;
+        }
+        if !args.quiet {
             progress(&recorder, &spool, elapsed_ns);
         }
     }
