@@ -38,9 +38,65 @@ fn number(value: &Value, path: &str) -> u64 {
         .unwrap_or_else(|| panic!("no {path} in {value:#}"))
 }
 
+/// VMs that come and go while tools watch: the second number after the first.
+const WATCHED_VMS: [u64; 2] = [20, 40];
+/// By how much the tools' memory may differ meanwhile. KiB.
+const MEMORY_KIB: u64 = 2048;
+
+/// VMs come and go while tools watch, under the kernel's scheduler.
+const WATCHED: &str = r#"
+rss() { awk '/VmRSS/ {print $2}' /proc/$1/status; }
+memory() { printf 'MEMORY {"top":%s,"recorder":%s}\n' $(rss $T) $(rss $R); }
+corun top --json -i 0.5 > /tmp/top & T=$!
+corun trace record -o /tmp/t.trace > /tmp/recorded 2> /tmp/progress & R=$!
+await /tmp/top corun_accounts
+await /tmp/progress events
+corun lab-vms churn --vms FEW > /tmp/churn || cat /tmp/churn
+memory
+corun lab-vms churn --vms MORE > /tmp/churn || cat /tmp/churn
+lines() { wc -l < /tmp/top; }
+n=$(lines); i=0; until [ $(lines) -ge $((n+3)) ]; do sleep 0.2; i=$((i+1)); [ $i -gt 100 ] && break; done
+memory
+echo "SEEN $(grep -c '"vcpu":' /tmp/top)"
+echo "TOP $(tail -1 /tmp/top)"
+kill -INT $R; wait $R; kill -INT $T; wait $T
+cat /tmp/recorded
+echo "RECORDED $(corun trace analyze /tmp/t.trace --json | grep -o '"name":' | wc -l)"
+"#;
+
+/// What `said` has of the script above.
+fn tools_lose_nothing(said: &str) {
+    let lines = |word: &str| -> Vec<Value> {
+        let found = said.lines().filter_map(|line| line.strip_prefix(word));
+        found
+            .map(|of| serde_json::from_str(of).expect(of))
+            .collect()
+    };
+    let top = &lines("TOP ")[0];
+    assert!(lines("SEEN ")[0].as_u64() > Some(0), "top saw no vCPU");
+    assert_eq!(top["vms"].as_array().map(Vec::len), Some(0), "{top}");
+    assert_eq!(number(top, "/drops/vcpus"), 0);
+    // One ending is before the first vCPU ran: nothing to record.
+    let ran: u64 = WATCHED_VMS.iter().map(|n| n - n / ENDINGS).sum();
+    assert_eq!(lines("RECORDED ")[0].as_u64(), Some(ran));
+    assert!(said.contains(" bytes), 0 dropped\n"), "{said}");
+    let [before, after] = &lines("MEMORY ")[..] else {
+        panic!("{said}");
+    };
+    for tool in ["/top", "/recorder"] {
+        let (before, after) = (number(before, tool), number(after, tool));
+        assert!(
+            after < before + MEMORY_KIB,
+            "{tool}: {before} to {after} KiB"
+        );
+    }
+}
+
 #[test]
 #[ignore = "boots the lab: make smoke"]
 fn five_hundred_vms_come_and_go_in_every_state_and_leave_nothing() {
+    let [few, more] = WATCHED_VMS.map(|n| n.to_string());
+    let watched = WATCHED.replace("FEW", &few).replace("MORE", &more);
     let script = format!(
         "{AWAIT}{STATS}
 corun run --json --stats 1 > /tmp/log 2> /tmp/err & P=$!
@@ -52,6 +108,7 @@ echo \"THEN $(state)\"
 kill -INT $P; wait $P
 echo \"LEFT $? $(state)\"
 cat /tmp/err
+{watched}
 dmesg | grep -E 'BUG|Oops|WARNING|runtime error|stall' && echo 'kernel complains'
 true
 "
@@ -77,6 +134,7 @@ true
     assert_eq!(number(after, "/counters/vms_gone"), found);
     assert_eq!(number(after, "/counters/vms_untracked"), 0);
     nothing_is_left(&before["in_use"], &after["in_use"]);
+    tools_lose_nothing(&said);
 }
 
 fn nothing_is_left(before: &Value, after: &Value) {
