@@ -124,13 +124,19 @@ static long member_offset(const struct btf_text *btf, const struct btf_type *t,
 
 static int check_all(const struct btf_text *btf)
 {
+	const struct btf_type *t = NULL;
+	const char *found = NULL;
 	size_t i;
 
 	for (i = 0; i < ARRAY_SIZE(expected); i++) {
 		const struct expected *e = &expected[i];
-		const struct btf_type *t = find_struct(btf, e->type);
-		long offset = t ? member_offset(btf, t, e->member) : -1;
+		long offset;
 
+		/* A search goes through some 100,000 types. */
+		if (!found || strcmp(found, e->type))
+			t = find_struct(btf, e->type);
+		found = e->type;
+		offset = t ? member_offset(btf, t, e->member) : -1;
 		if (offset == (long)e->offset)
 			continue;
 		pr_err("struct %s of this kernel has %s at %ld, not at %zu: do not load the module on this kernel, and report it\n",

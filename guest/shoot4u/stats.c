@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Counters and latency histograms, per CPU, summed when they are read.
- *
- * A histogram is log-linear: each power of two is cut into 16 equal buckets, so
- * a value is known to 6 %. In /sys/kernel/debug/corun_guest:
+ * Counters and latency histograms, per CPU, summed when they are read. In
+ * /sys/kernel/debug/corun_guest:
  *
  *   counts              "NAME N" per line
  *   latency_kernel      "count N", "sum_ns N", "max_ns N", then
@@ -11,27 +9,16 @@
  *   reset               write anything: all counts become zero
  */
 #include "shoot4u.h"
+#include "../histogram.h"
 
 #include <linux/debugfs.h>
-#include <linux/log2.h>
+#include <linux/irqflags.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 
-#define SUB_BITS 4
-#define SUB (1U << SUB_BITS)
-/* Values of 2^40 ns (18 minutes) and more share the last bucket. */
-#define MAX_BITS 40
-#define BUCKETS ((MAX_BITS - SUB_BITS + 1) * SUB)
-
-struct histogram {
-	u64 sum_ns;
-	u64 max_ns;
-	u64 buckets[BUCKETS];
-};
-
 struct stats {
 	u64 counts[S4U_C_COUNT];
-	struct histogram latency[S4U_P_COUNT];
+	struct corun_hist latency[S4U_P_COUNT]; /* ns */
 };
 
 static struct stats __percpu *stats;
@@ -52,38 +39,19 @@ static const char *const names[S4U_C_COUNT] = {
 	[S4U_C_FALLBACK_STATUS] = "fallback_status",
 };
 
-static unsigned int bucket_of(u64 ns)
-{
-	unsigned int shift;
-
-	if (ns < SUB)
-		return ns;
-	if (ns >> MAX_BITS)
-		return BUCKETS - 1;
-	shift = ilog2(ns) - SUB_BITS;
-	return (shift << SUB_BITS) + (ns >> shift);
-}
-
-/* Least value of a bucket. */
-static u64 low_of(unsigned int bucket)
-{
-	unsigned int shift = bucket < 2 * SUB ? 0 : (bucket >> SUB_BITS) - 1;
-
-	return (u64)(bucket - (shift << SUB_BITS)) << shift;
-}
-
 void s4u_add(enum s4u_count what, u64 n)
 {
 	this_cpu_add(stats->counts[what], n);
 }
 
+/* Interrupts are off, so that this CPU's histogram has one writer. */
 void s4u_record(enum s4u_path path, u64 ns)
 {
-	this_cpu_inc(stats->latency[path].buckets[bucket_of(ns)]);
-	this_cpu_add(stats->latency[path].sum_ns, ns);
-	/* Two tasks of a CPU may race here; the loss is one maximum. */
-	if (ns > this_cpu_read(stats->latency[path].max_ns))
-		this_cpu_write(stats->latency[path].max_ns, ns);
+	unsigned long flags;
+
+	local_irq_save(flags);
+	corun_hist_add(&this_cpu_ptr(stats)->latency[path], ns);
+	local_irq_restore(flags);
 }
 
 static int counts_show(struct seq_file *out, void *unused)
@@ -101,38 +69,24 @@ static int counts_show(struct seq_file *out, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(counts);
 
-static void add_up(struct histogram *sum, enum s4u_path path)
-{
-	unsigned int cpu, i;
-
-	for_each_possible_cpu(cpu) {
-		const struct histogram *h =
-			&per_cpu_ptr(stats, cpu)->latency[path];
-
-		sum->sum_ns += READ_ONCE(h->sum_ns);
-		sum->max_ns = max(sum->max_ns, READ_ONCE(h->max_ns));
-		for (i = 0; i < BUCKETS; i++)
-			sum->buckets[i] += READ_ONCE(h->buckets[i]);
-	}
-}
-
 static int latency_show(struct seq_file *out, void *unused)
 {
-	struct histogram *sum = kzalloc(sizeof(*sum), GFP_KERNEL);
-	u64 count = 0;
-	unsigned int i;
+	struct corun_hist *sum = kzalloc(sizeof(*sum), GFP_KERNEL);
+	long path = (long)out->private;
+	unsigned int cpu;
+	u32 i;
 
 	if (!sum)
 		return -ENOMEM;
-	add_up(sum, (long)out->private);
-	for (i = 0; i < BUCKETS; i++)
-		count += sum->buckets[i];
-	seq_printf(out, "count %llu\nsum_ns %llu\nmax_ns %llu\n", count,
-		   sum->sum_ns, sum->max_ns);
-	for (i = 0; i < BUCKETS; i++)
+	for_each_possible_cpu(cpu)
+		corun_hist_merge(sum, &per_cpu_ptr(stats, cpu)->latency[path]);
+	seq_printf(out, "count %llu\nsum_ns %llu\nmax_ns %llu\n", sum->count,
+		   sum->sum, sum->max);
+	for (i = 0; i < CORUN_HIST_BUCKETS; i++)
 		if (sum->buckets[i])
-			seq_printf(out, "bucket %llu %llu %llu\n", low_of(i),
-				   low_of(i + 1), sum->buckets[i]);
+			seq_printf(out, "bucket %llu %llu %llu\n",
+				   corun_hist_lower(i), corun_hist_lower(i + 1),
+				   sum->buckets[i]);
 	kfree(sum);
 	return 0;
 }

@@ -115,7 +115,7 @@ impl Stats {
         }
     }
 
-    /// One summary for each histogram that is not empty; good to 3 %.
+    /// One summary for each histogram that is not empty; good to 2 %.
     pub(crate) fn latency(&self) -> Result<Vec<LatencySummary>, Error> {
         let mut summaries = Vec::new();
         for ((_, what), buckets) in HISTOGRAMS.iter().zip(&self.buckets) {
