@@ -205,6 +205,12 @@ pub struct Guest {
     /// options` prints.
     #[serde(default, skip_serializing_if = "is_false")]
     pub hyperv: bool,
+    /// Lab: flags added to the CPU model, as QEMU writes them: `+pcid`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub cpu_flags: String,
+    /// Lab: words added to the kernel's command line: `pti=on`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub kernel_args: String,
     /// A kernel module of ours to load once the guest is up: `corun_guest`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub module: Option<String>,

@@ -52,7 +52,7 @@ fn unknown_key() {
     assert_eq!(
         error("weight = 300", "wieght = 300"),
         "x.toml:13:1: guest[1].wieght: unknown key `wieght`: expected one of \
-         name, vcpus, weight, memory_mib, kernel, pv, hyperv, module, module_params; did you mean `weight`?\n    \
+         name, vcpus, weight, memory_mib, kernel, pv, hyperv, cpu_flags, kernel_args, module, module_params; did you mean `weight`?\n    \
          |\n 13 | wieght = 300\n    | ^^^^^^"
     );
 }

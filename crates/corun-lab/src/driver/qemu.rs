@@ -204,7 +204,11 @@ fn guest_args(guest: &Guest, initrd: &Path, places: &Places) -> Vec<String> {
     } else {
         String::new()
     };
-    option("-cpu", format!("{cpu},{}{hyperv}", pv_flags(guest.pv)));
+    let mut model = format!("{cpu},{}{hyperv}", pv_flags(guest.pv));
+    if !guest.cpu_flags.is_empty() {
+        model = format!("{model},{}", guest.cpu_flags);
+    }
+    option("-cpu", model);
     option("-smp", guest.vcpus.to_string());
     option("-kernel", kernel.join("vmlinux").display().to_string());
     option("-initrd", initrd.display().to_string());
@@ -225,7 +229,7 @@ fn guest_args(guest: &Guest, initrd: &Path, places: &Places) -> Vec<String> {
         "-device",
         format!("virtserialport,chardev=agent,name={AGENT_PORT}"),
     );
-    option("-append", KERNEL_ARGS.to_owned());
+    option("-append", format!("{KERNEL_ARGS} {}", guest.kernel_args));
     args
 }
 
@@ -282,6 +286,8 @@ mod tests {
                 ..PvFeatures::default()
             },
             hyperv: true,
+            cpu_flags: "+pcid".to_owned(),
+            kernel_args: "pti=on".to_owned(),
             module: None,
             module_params: String::new(),
         }
@@ -306,6 +312,8 @@ mod tests {
             "-initrd /x/initrd ",
             "guest=a,debug-threads=on",
             ",hv-tlbflush=on,",
+            ",+pcid ",
+            " nowatchdog pti=on",
             "path=/run/guest/a.sock,",
             "name=corun.agent",
         ] {
