@@ -38,7 +38,8 @@ pub(crate) struct Window {
     pub(crate) work: f64,
     /// Latencies in it, nanoseconds.
     pub(crate) latency: Histogram<u64>,
-    /// What a kernel module that does the work counted, by name.
+    /// What a kernel module that does the work counted, or the workload beside its
+    /// work, by name.
     pub(crate) module_counts: BTreeMap<String, u64>,
 }
 

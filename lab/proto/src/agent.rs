@@ -152,7 +152,7 @@ pub struct RunResult {
     pub interrupts: BTreeMap<String, u64>,
     /// Growth of the counters of the guest module `corun_guest`, by name, where it
     /// is loaded. Its histograms are in `latency`. The workload `klock` has those of
-    /// `corun_locks` here.
+    /// `corun_locks` here, `stale` what it checked.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub module_counts: BTreeMap<String, u64>,
 }

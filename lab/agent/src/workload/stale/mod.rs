@@ -8,16 +8,20 @@
 //! still reads the old page, or writes where it must not, has a stale entry in its
 //! TLB, and the run fails.
 
+mod disturb;
 mod fault;
 mod slots;
+mod tally;
 
 use super::{Setup, ThreadRule, Workload};
 use crate::error::Error;
 use crate::params::{Kind, Param};
 use crate::session::Session;
 use crate::threads::{Flow, Meter, Threads, Worker};
+use disturb::Disturber;
 use slots::Slots;
 use std::sync::Arc;
+use tally::{Tallied, Tally};
 
 /// Checks between two looks at whether the run is over.
 const CHECKS_PER_STEP: usize = 256;
@@ -32,15 +36,26 @@ pub(super) static WORKLOAD: Workload = Workload {
     latency: "one change with its system calls and checks",
     threads: ThreadRule::Any,
     program: None,
-    params: &[Param {
-        name: "mutators",
-        about: "threads that change mappings; all others use them",
-        kind: Kind::Int {
-            default: 1,
-            min: 1,
-            max: 16,
+    params: &[
+        Param {
+            name: "mutators",
+            about: "threads that change mappings; all others use them",
+            kind: Kind::Int {
+                default: 1,
+                min: 1,
+                max: 16,
+            },
         },
-    }],
+        Param {
+            name: "disturb",
+            about: "1: pages in use also migrate, at 4 KiB each of the guest's memory, and vCPUs go and come; needs root",
+            kind: Kind::Int {
+                default: 0,
+                min: 0,
+                max: 1,
+            },
+        },
+    ],
     start,
 };
 
@@ -60,27 +75,35 @@ fn start(setup: &Setup) -> Result<Box<dyn Session>, Error> {
         all.push(Arc::new(Slots::map(checkers)?));
     }
     fault::install(&all)?;
+    let tally = Arc::new(Tally::default());
     let mut workers: Vec<Box<dyn Worker>> = Vec::new();
     for slots in &all {
         workers.push(Box::new(Mutator {
             slots: Arc::clone(slots),
+            tally: Arc::clone(&tally),
             turn: 0,
         }));
     }
     for index in 0..checkers {
         workers.push(Box::new(Checker {
             all: all.clone(),
+            tally: Arc::clone(&tally),
             index,
             counter: 0,
         }));
     }
+    if setup.params.int("disturb") == 1 {
+        let disturber = Disturber::new(all, Arc::clone(&tally), &setup.cpus);
+        workers.push(Box::new(disturber));
+    }
     let threads = Threads::start(workers, &setup.cpus, &setup.control)?;
-    Ok(Box::new(threads))
+    Ok(Box::new(Tallied::new(threads, tally)))
 }
 
 /// Changes mappings.
 struct Mutator {
     slots: Arc<Slots>,
+    tally: Arc<Tally>,
     turn: u64,
 }
 
@@ -89,13 +112,16 @@ impl Worker for Mutator {
         self.turn += 1;
         meter.time(|| self.slots.remap(self.turn))?;
         meter.time(|| self.slots.protect())?;
-        meter.time(|| self.slots.discard(self.turn))?;
+        let split = meter.time(|| self.slots.discard(self.turn))?;
+        Tally::add(&self.tally.splits, u64::from(split));
         if self.turn.is_multiple_of(FORK_EVERY) {
             meter.time(|| self.slots.fork())?;
+            Tally::add(&self.tally.forks, 1);
         }
         if self.turn.is_multiple_of(COMPACT_EVERY) {
             // Only root may, and not every kernel can: then nothing moves.
-            let _ = std::fs::write("/proc/sys/vm/compact_memory", "1");
+            let compacted = std::fs::write("/proc/sys/vm/compact_memory", "1").is_ok();
+            Tally::add(&self.tally.compactions, u64::from(compacted));
         }
         Ok(Flow::Continue)
     }
@@ -104,6 +130,7 @@ impl Worker for Mutator {
 /// Uses all mappings, and sees whether they are those of now.
 struct Checker {
     all: Vec<Arc<Slots>>,
+    tally: Arc<Tally>,
     index: usize,
     counter: u64,
 }
@@ -120,6 +147,8 @@ impl Worker for Checker {
                 slots.check_counters()?;
             }
         }
+        let accesses = CHECKS_PER_STEP * self.all.iter().map(|s| s.accesses()).sum::<usize>();
+        Tally::add(&self.tally.accesses, accesses as u64);
         Ok(Flow::Continue)
     }
 }
@@ -146,6 +175,8 @@ mod tests {
         session
             .run_until(Some(deadline), &control)
             .expect("no stale translation");
-        assert!(session.close_window().work > 0.0);
+        let window = session.close_window();
+        assert!(window.work > 0.0);
+        assert!(window.module_counts["stale.accesses"] > 0);
     }
 }

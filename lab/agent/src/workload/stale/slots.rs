@@ -14,6 +14,8 @@ const HUGE: usize = 2 << 20;
 const TURNS: usize = 8;
 /// How often a mutator looks for writes that must not come.
 const LOOKS: usize = 64;
+/// Of <asm-generic/mman-common.h>; not in libc for every target.
+const MADV_SOFT_OFFLINE: libc::c_int = 101;
 /// A page has room for this many counters.
 const MOST_CHECKERS: usize = PAGE / 8;
 
@@ -71,6 +73,22 @@ impl Slots {
                 .collect(),
             memory,
         })
+    }
+
+    /// Accesses of one checker that looks at everything once.
+    pub(super) fn accesses(&self) -> usize {
+        // Two that are read, two that are written, and all counters.
+        4 + self.counters.len()
+    }
+
+    /// Has the kernel copy the page of `turn` - each has its turn - to other memory,
+    /// as for memory that begins to fail: 4 KiB less for this machine until it boots
+    /// again. Returns whether it did; a page in other use cannot move just then.
+    pub(super) fn migrate(&self, turn: u64) -> bool {
+        let pages = [self.remapped, self.protected, self.discarded, self.forked];
+        let page = pages[usize::try_from(turn).unwrap_or(0) % pages.len()];
+        // SAFETY: our own page, which keeps its address and content.
+        unsafe { libc::madvise(page.cast(), PAGE, MADV_SOFT_OFFLINE) == 0 }
     }
 
     /// Address of the page whose right to write comes and goes.
@@ -149,8 +167,9 @@ impl Slots {
         store(self.protected.wrapping_add(8 * index), counter);
     }
 
-    /// Fills the page and throws it away: alone, or with all of its huge page.
-    pub(super) fn discard(&self, turn: u64) -> Result<(), Error> {
+    /// Fills the page and throws it away: with all of its huge page, or alone. Returns
+    /// whether the latter follows a filling of the huge page, and so splits it.
+    pub(super) fn discard(&self, turn: u64) -> Result<bool, Error> {
         self.epoch.fetch_add(1, Ordering::AcqRel);
         store(self.discarded, turn);
         let bytes = if turn.is_multiple_of(8) { HUGE } else { PAGE };
@@ -160,7 +179,7 @@ impl Slots {
             return Err(Error::last_os("madvise"));
         }
         self.epoch.fetch_add(1, Ordering::AcqRel);
-        Ok(())
+        Ok(turn % 8 == 1)
     }
 
     /// Between a discard and the next filling the page is zero.
