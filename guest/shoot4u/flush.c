@@ -50,9 +50,12 @@
 /* Hypercalls and their input, from the Hyper-V functional specification. */
 #define HV_FLUSH_SPACE 0x0002
 #define HV_FLUSH_LIST 0x0003
+#define HV_LONG_SPIN 0x0008
 #define HV_FLUSH_SPACE_EX 0x0013
 #define HV_FLUSH_LIST_EX 0x0014
 #define HV_ALL_SPACES BIT(1)
+/* The input is in registers: for the notification, how long has been spun. */
+#define HV_FAST BIT(16)
 #define HV_VARHEAD_SHIFT 17
 #define HV_REPS_SHIFT 32
 #define HV_STATUS_MASK 0xffff
@@ -179,6 +182,12 @@ static u64 hypercall(u64 control, phys_addr_t input)
 		     :
 		     : "r8", "r9", "r10", "r11", "memory", "cc");
 	return status;
+}
+
+/* Tells the host that this vCPU waits for another. A hint: it cannot fail. */
+void s4u_notify_spin(void)
+{
+	hypercall(HV_LONG_SPIN | HV_FAST, 0);
 }
 
 static u64 call_small(struct s4u_cpu *me, const struct s4u_info *info,

@@ -105,6 +105,11 @@ MODULE_PARM_DESC(
 	max_list,
 	"longest list of addresses to flush one by one (0 to 15, default 15)");
 
+module_param_named(notify_spin, s4u_notify, bool, 0644);
+MODULE_PARM_DESC(
+	notify_spin,
+	"tell the host of waits for preempted vCPUs, in mode shoot4u (default off)");
+
 #ifdef CORUN_TEST
 static unsigned int test_garbage;
 
@@ -139,6 +144,7 @@ static int __init corun_guest_init(void)
 	if (wanted == S4U_SHOOT4U)
 		s4u_send_garbage(test_garbage);
 #endif
+	s4u_yield_start();
 	pr_info("loaded, mode %s\n", mode_names[wanted]);
 	return 0;
 
@@ -151,6 +157,7 @@ no_hook:
 
 static void __exit corun_guest_exit(void)
 {
+	s4u_yield_stop();
 	/* The hook first: a shootdown in mode shoot4u needs all the rest. */
 	s4u_unhook();
 	if (s4u_mode == S4U_SHOOT4U)

@@ -8,6 +8,7 @@
  *   hook.c    takes the place of the kernel's shootdown function
  *   flush.c   the remote part of a shootdown by hypercall, and its safety rules
  *   cpus.c    per CPU: its number for the hypervisor, and memory for requests
+ *   yield.c   tells the host who waits for preempted vCPUs
  *   stats.c   counters, latency histograms, debugfs
  */
 #ifndef CORUN_SHOOT4U_H
@@ -71,6 +72,7 @@ enum s4u_count {
 	S4U_C_FULL_HUGE, /* full: pages larger than 4 KiB */
 	S4U_C_FALLBACK_CPU, /* by IPI: a CPU has no number or memory yet */
 	S4U_C_FALLBACK_STATUS, /* by IPI: the hypervisor refused */
+	S4U_C_NOTIFIED, /* the host was told of a wait for a preempted vCPU */
 	S4U_C_COUNT
 };
 
@@ -93,11 +95,17 @@ int s4u_identify(bool on);
 /* flush.c: false when the IPIs of the kernel must do it. Preemption is off. */
 bool s4u_flush_remote(const struct cpumask *cpus, const struct s4u_info *info);
 extern unsigned int s4u_max_list;
+void s4u_notify_spin(void);
 
 /* hook.c */
 int s4u_hook(void);
 void s4u_unhook(void);
 extern enum s4u_mode s4u_mode;
+
+/* yield.c */
+void s4u_yield_start(void);
+void s4u_yield_stop(void);
+extern bool s4u_notify;
 
 /* stats.c */
 int s4u_stats_start(void);

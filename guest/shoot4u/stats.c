@@ -37,6 +37,7 @@ static const char *const names[S4U_C_COUNT] = {
 	[S4U_C_FULL_HUGE] = "full_huge",
 	[S4U_C_FALLBACK_CPU] = "fallback_cpu",
 	[S4U_C_FALLBACK_STATUS] = "fallback_status",
+	[S4U_C_NOTIFIED] = "notified",
 };
 
 void s4u_add(enum s4u_count what, u64 n)

@@ -77,8 +77,15 @@ const SHOOT4U: &str = "vcpus = 3\nhyperv = true\nmodule = \"corun_guest\"";
 
 #[test]
 #[ignore = "boots the lab: make smoke"]
-fn shootdowns_go_by_hypercall_and_are_timed() {
-    let result = result(&case(2.0, &[("a", SHOOT4U, "workload = \"tlb\"")]));
+fn shootdowns_go_by_hypercall_and_waits_are_told() {
+    let telling = format!("{SHOOT4U}\nmodule_params = \"notify_spin=1\"");
+    let guests = [
+        ("a", SHOOT4U, "workload = \"tlb\""),
+        ("b", telling.as_str(), "workload = \"ipi-storm\""),
+    ];
+    let result = result(&case(2.0, &guests));
+    let told = &result["samples"][0]["guests"]["b"]["module_counts"]["notified"];
+    assert!(told.as_u64() > Some(0), "{result}");
     let run = &result["samples"][0]["guests"]["a"];
     let count = |name: &str| run["module_counts"][name].as_u64().unwrap_or(0);
     for name in ["requests", "hypercalls", "targets", "list", "full_tables"] {
@@ -90,6 +97,7 @@ fn shootdowns_go_by_hypercall_and_are_timed() {
     let by_hypercall = timed("shootdown by hypercall").expect("is timed");
     assert!(by_hypercall["count"].as_u64() > Some(0));
     assert!(timed("shootdown by the kernel").is_none(), "{run}");
+    assert!(run["module_counts"]["notified"].is_null(), "{run}");
 }
 
 #[test]
