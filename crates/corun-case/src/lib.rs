@@ -205,7 +205,8 @@ pub struct Guest {
     /// options` prints.
     #[serde(default, skip_serializing_if = "is_false")]
     pub hyperv: bool,
-    /// Lab: flags added to the CPU model, as QEMU writes them: `+pcid`.
+    /// Lab: flags added to the CPU model, as QEMU writes them: `+rdtscp`. What the
+    /// emulated host's CPU lacks (PCID, for one) a guest does not get either.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub cpu_flags: String,
     /// Lab: words added to the kernel's command line: `pti=on`.
