@@ -15,6 +15,7 @@
 #include "discover.bpf.h"
 #include "events.bpf.h"
 #include "gang.bpf.h"
+#include "turn.bpf.h"
 #include "guest.bpf.h"
 #include "slices.bpf.h"
 #include "state.bpf.h"
@@ -236,6 +237,8 @@ bool BPF_STRUCT_OPS(corun_yield, struct task_struct *from,
 	verdict = corun_yield_decide(&in);
 	if (verdict == CORUN_YIELD_UNDIRECTED) {
 		count(CORUN_COUNT_yields_undirected);
+		if (c)
+			c->turn_end_ns = 0;
 		scx_bpf_task_set_slice(from, 0);
 		return false;
 	}
@@ -250,6 +253,7 @@ bool BPF_STRUCT_OPS(corun_yield, struct task_struct *from,
 	c->hint_slice_ns = corun_yield_slice(from->scx.slice, tunables());
 	c->hint_made_ns = bpf_ktime_get_ns();
 	c->hint_pid = yield_target(f, to->pid, cpu);
+	c->turn_end_ns = 0;
 	scx_bpf_task_set_slice(from, 0);
 	return true;
 }
@@ -463,12 +467,29 @@ static __noinline bool defers(struct task_ctx *t, u32 slot, s32 best)
 	return true;
 }
 
+/* Goes on with the turn that was interrupted on this pCPU. */
+static __noinline bool resume_turn(struct cpu_ctx *c, s32 cpu)
+{
+	u32 pid = turn_to_resume(c, best_slot(c, -1));
+
+	if (!pid)
+		return false;
+	/* Once: who was taken by another pCPU has its turn there. */
+	c->turn_pid = 0;
+	if (!take_pid(pid, cpu, c->turn_left_ns))
+		return false;
+	count(CORUN_COUNT_turns_resumed);
+	return true;
+}
+
 /* @prev, charged until now, runs on for @slice_ns. */
 static void run_on(struct task_struct *prev, struct task_ctx *t, s32 cpu,
 		   struct cpu_ctx *c, u64 now_ns, u64 slice_ns)
 {
 	c->running = t->vcpu;
 	c->run_start_ns = now_ns;
+	if (is_vcpu(t))
+		turn_begins(c, now_ns + slice_ns);
 	scx_bpf_task_set_slice(prev, slice_ns);
 	enforce_slice(cpu, c, now_ns, slice_ns);
 }
@@ -506,11 +527,12 @@ static void dispatch_after(struct task_struct *prev, struct task_ctx *t,
 		return;
 	if (c->serving_pid != prev->pid && keeps(t, slot, best))
 		count(CORUN_COUNT_keeps);
-	else if (take_best(c, cpu))
+	else if (resume_turn(c, cpu) || take_best(c, cpu))
 		return;
 	if (c->serving_pid == prev->pid)
 		urgent_ends(c, now_ns);
-	run_on(prev, t, cpu, c, now_ns, tun.slice_ns);
+	run_on(prev, t, cpu, c, now_ns,
+	       is_vcpu(t) ? aligned_slice(slot, now_ns) : tun.slice_ns);
 }
 
 void BPF_STRUCT_OPS(corun_dispatch, s32 cpu, struct task_struct *prev)
@@ -523,7 +545,8 @@ void BPF_STRUCT_OPS(corun_dispatch, s32 cpu, struct task_struct *prev)
 	c->kick_pending = 0;
 	__builtin_memset(c->tried, 0, sizeof(c->tried));
 	if (!prev || !(prev->scx.flags & SCX_TASK_QUEUED)) {
-		if (take_marked(cpu, c) || take_best(c, cpu))
+		if (take_marked(cpu, c) || resume_turn(c, cpu) ||
+		    take_best(c, cpu))
 			kick_idle_for_rest(c);
 		return;
 	}
@@ -572,9 +595,14 @@ static void begin_turn(struct task_struct *p, struct task_ctx *t, s32 cpu,
 			slice_ns = corun_gang_slice(
 				elapsed_ns(now_ns, c->join_end_ns), tunables());
 			scx_bpf_task_set_slice(p, slice_ns);
+		} else if (is_vcpu(t) && slice_ns == tun.slice_ns) {
+			slice_ns = aligned_slice(slot, now_ns);
+			scx_bpf_task_set_slice(p, slice_ns);
 		}
 		if (has(CORUN_MECHANISM_GANG) && new_vm)
 			pull_gang(slot, cpu, now_ns + slice_ns, now_ns);
+		if (is_vcpu(t))
+			turn_begins(c, now_ns + slice_ns);
 	}
 	c->join_end_ns = 0;
 	enforce_slice(cpu, c, now_ns, slice_ns);
@@ -614,6 +642,8 @@ void BPF_STRUCT_OPS(corun_stopping, struct task_struct *p, bool runnable)
 	if (c) {
 		if (c->serving_pid == p->pid)
 			urgent_ends(c, now_ns);
+		else if (t && runnable && is_vcpu(t))
+			turn_stops(c, p, slot_of(p, t), now_ns);
 		c->run_start_ns = 0;
 		c->enforced_end_ns = 0;
 	}

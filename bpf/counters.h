@@ -20,6 +20,7 @@
 	X(direct_dispatches) /* woken onto an idle pCPU */                         \
 	X(kthread_dispatches) /* pinned kernel threads, run at once */             \
 	X(dispatches) /* tasks taken from a VM's queue */                          \
+	X(turns_resumed) /* a vCPU went on with a turn that was interrupted */     \
 	X(keeps) /* slice ended, but nobody had a better claim */                  \
 	X(wakeup_preemptions) /* running task kicked off for a waking one */       \
 	X(idle_kicks) /* idle pCPU woken for a queued task */                      \

@@ -38,14 +38,14 @@ static int on_slice_end(void *map, u32 *key, struct slice_timer *timer)
 	return 0;
 }
 
-/* Ends what runs on @cpu after @slice_ns; whole slices are left to the tick. */
+/* Ends what runs on @cpu after @slice_ns; long slices are left to the tick. */
 static void enforce_slice(s32 cpu, struct cpu_ctx *c, u64 now_ns, u64 slice_ns)
 {
 	struct slice_timer *timer;
 	u32 key = (u32)cpu;
 
 	c->enforced_end_ns = 0;
-	if (slice_ns >= tun.slice_ns)
+	if (slice_ns >= tun.slice_ns / 2)
 		return;
 	timer = bpf_map_lookup_elem(&slice_timers, &key);
 	if (!timer)

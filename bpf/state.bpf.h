@@ -53,6 +53,8 @@ struct vm_state {
 	u32 image;
 	/* Its vCPUs are started together. */
 	u32 coupled;
+	/* End of the turn that began last. */
+	u64 turn_end_ns;
 	/* Thread that runs before its siblings; 0: none. */
 	u32 first_pid;
 	u32 reserved;
@@ -125,6 +127,12 @@ struct cpu_ctx {
 	u64 gang_end_ns;
 	/* Leader's end, for who is about to run here; 0: of no gang. */
 	u64 join_end_ns;
+	/* End of the vCPU's turn here; 0: it gave way itself. */
+	u64 turn_end_ns;
+	/* The vCPU whose turn was interrupted here, its VM, and what it has left. */
+	u64 turn_left_ns;
+	u32 turn_pid;
+	u32 turn_slot;
 	/* End of the slice that a timer enforces; 0: none. */
 	u64 enforced_end_ns;
 	/* Slots that had nothing for this pCPU in this dispatch. */

@@ -100,4 +100,19 @@ CORUN_INLINE bool corun_share_keeps(const struct corun_vm *vm,
 	return !has_head || !corun_before(head_vtime_ns, vcpu->vtime_ns);
 }
 
+/*
+ * A vCPU of @vm was interrupted in its turn, by tasks of the host or by a short
+ * slice, with @left_ns of it left. Does the turn go on when the pCPU is free?
+ * @host: the host's party, if a task of it waits there with the best claim.
+ * Nothing is won by it: the turn was given before, and ends when it would have.
+ */
+CORUN_INLINE bool corun_share_resumes(const struct corun_vm *vm,
+				      const struct corun_vm *host, u64 left_ns,
+				      const struct corun_tunables *tun)
+{
+	if (host && corun_share_first(host, vm))
+		return false;
+	return left_ns >= tun->urgent_slice_ns;
+}
+
 #endif /* CORUN_SHARE_H */

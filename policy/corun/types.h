@@ -123,6 +123,11 @@ struct corun_tunables {
 	 * after this. Default 1 ms, range 0 to slice_ns.
 	 */
 	u64 gang_min_run_ns;
+	/*
+	 * 1: the host is not told of vCPUs that spin (no PLE), so that nobody knows
+	 * which VMs are coupled, and the turns of all are aligned. Default 0.
+	 */
+	u64 gang_blind;
 };
 
 /* What may be switched on and off by itself. Bits; names in corun-policy. */

@@ -34,7 +34,9 @@ enum corun_vector_op {
 	CORUN_OP_GANG_SLICE = 15,
 	CORUN_OP_HALT_JUDGE = 16,
 	CORUN_OP_HALT_STEP = 17,
-	CORUN_OP_NR = 18,
+	CORUN_OP_SHARE_RESUMES = 18,
+	CORUN_OP_GANG_ALIGN = 19,
+	CORUN_OP_NR = 20,
 };
 
 #define CORUN_VECTOR_IN 10
@@ -49,6 +51,16 @@ struct corun_vector {
 	u64 out[CORUN_VECTOR_OUT];
 	struct corun_tunables tun;
 };
+
+CORUN_INLINE void corun_vector_resumes(struct corun_vector *v)
+{
+	struct corun_vm vm = { .vtime_ns = v->in[0], .weight = (u32)v->in[1] };
+	struct corun_vm host = { .vtime_ns = v->in[2],
+				 .weight = (u32)v->in[3] };
+
+	v->out[0] = corun_share_resumes(&vm, v->in[4] ? &host : 0, v->in[5],
+					&v->tun);
+}
 
 CORUN_INLINE void corun_vector_share(struct corun_vector *v)
 {
@@ -210,6 +222,9 @@ CORUN_INLINE void corun_vector_run(struct corun_vector *v)
 	case CORUN_OP_SHARE_KEEPS:
 		corun_vector_share(v);
 		break;
+	case CORUN_OP_SHARE_RESUMES:
+		corun_vector_resumes(v);
+		break;
 	case CORUN_OP_YIELD_DECIDE:
 		corun_vector_yield(v);
 		break;
@@ -234,6 +249,9 @@ CORUN_INLINE void corun_vector_run(struct corun_vector *v)
 	case CORUN_OP_GANG_PULLS:
 	case CORUN_OP_GANG_SLICE:
 		corun_vector_gang(v);
+		break;
+	case CORUN_OP_GANG_ALIGN:
+		v->out[0] = corun_gang_align(v->in[0], v->in[1], &v->tun);
 		break;
 	case CORUN_OP_HALT_JUDGE:
 		corun_vector_halt_judge(v);

@@ -162,6 +162,11 @@ pub(crate) fn pause_loop_exiting(root: &Root) -> Ple {
     }
 }
 
+/// Does KVM learn of vCPUs that spin, by pause-loop exits?
+pub(crate) fn tells_of_spins(root: &Root) -> bool {
+    matches!(pause_loop_exiting(root), Ple::On(_))
+}
+
 fn ple(root: &Root) -> Feature {
     match pause_loop_exiting(root) {
         Ple::On(parameters) => feature("PLE", true, parameters),

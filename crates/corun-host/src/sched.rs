@@ -3,6 +3,7 @@
 
 use crate::counters::{self, Counters};
 use crate::error::{During, HostError, Result};
+use crate::features;
 use crate::guests;
 use crate::hook_costs::HookCosts;
 use crate::hooks;
@@ -221,7 +222,11 @@ impl Scheduler {
 
 /// Sets what the BPF programs read and never write.
 fn tune(rodata: &mut types::rodata, t: &Tunables, mechanisms: Mechanisms) {
-    rodata.tun = tunables_for_bpf!(types, t);
+    let t = Tunables {
+        gang_blind: u64::from(!features::tells_of_spins(&Root::default())),
+        ..*t
+    };
+    rodata.tun = tunables_for_bpf!(types, &t);
     rodata.mechanisms = mechanisms.bits();
     rodata.guest_readable = host_info::vmcb_is_readable();
     for (cpu, llc) in rodata.llc_of_cpu.iter_mut().enumerate() {

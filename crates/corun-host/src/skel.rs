@@ -45,6 +45,7 @@ macro_rules! tunables_for_bpf {
             window_ns: t.window_ns,
             gang_event_gap_ns: t.gang_event_gap_ns,
             gang_min_run_ns: t.gang_min_run_ns,
+            gang_blind: t.gang_blind,
         }
     }};
 }

@@ -144,6 +144,14 @@ pub fn pulls(vm: &Vm, other: &Vm, ran_ns: u64, tunables: &Tunables) -> bool {
     unsafe { ffi::corun_native_gang_pulls(vm, other, ran_ns, tunables) }
 }
 
+/// Slice of a vCPU whose turn begins, when the turn of the sibling that began last
+/// ends in `left_ns` (0: it has ended) and their VM is coupled, or not
+/// (`corun_gang_align`). Nanoseconds.
+pub fn gang_align(coupled: bool, left_ns: u64, tunables: &Tunables) -> u64 {
+    // SAFETY: the reference is valid for the call.
+    unsafe { ffi::corun_native_gang_align(coupled, left_ns, tunables) }
+}
+
 /// Slice of a sibling that joins a gang (`corun_gang_slice`).
 pub fn gang_slice(leader_left_ns: u64, tunables: &Tunables) -> u64 {
     // SAFETY: the reference is valid for the call.

@@ -32,6 +32,12 @@ unsafe extern "C" {
         has_head: bool,
         head_vtime_ns: u64,
     ) -> bool;
+    pub(crate) fn corun_native_share_resumes(
+        vm: *const Vm,
+        host: *const Vm,
+        left_ns: u64,
+        tun: *const Tunables,
+    ) -> bool;
     pub(crate) fn corun_native_before(a: u64, b: u64) -> bool;
     pub(crate) fn corun_native_yield_decide(input: *const YieldInput) -> u32;
     pub(crate) fn corun_native_yield_hint_fresh(
@@ -78,6 +84,8 @@ unsafe extern "C" {
         ran_ns: u64,
         tun: *const Tunables,
     ) -> bool;
+    pub(crate) fn corun_native_gang_align(coupled: bool, left_ns: u64, tun: *const Tunables)
+    -> u64;
     pub(crate) fn corun_native_gang_slice(leader_left_ns: u64, tun: *const Tunables) -> u64;
     pub(crate) fn corun_native_region_critical(region: u32) -> bool;
     pub(crate) fn corun_native_region_rank(region: u32) -> u32;

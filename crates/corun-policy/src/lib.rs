@@ -76,7 +76,7 @@ pub enum Verdict {
 }
 
 // The same sizes and offsets are asserted in native.c.
-const _: () = assert!(size_of::<Tunables>() == 112);
+const _: () = assert!(size_of::<Tunables>() == 120);
 const _: () = assert!(size_of::<Vm>() == 32 && std::mem::offset_of!(Vm, weight) == 24);
 const _: () = assert!(size_of::<YieldInput>() == 3);
 const _: () = assert!(size_of::<Vcpu>() == 24 && std::mem::offset_of!(Vcpu, weight) == 16);
@@ -146,6 +146,15 @@ pub fn keeps(party: Party<'_>, best: Option<&Vm>, head_vtime_ns: Option<u64>) ->
     let (has_head, head_vtime_ns) = (head_vtime_ns.is_some(), head_vtime_ns.unwrap_or(0));
     // SAFETY: the references are valid for the call; `best` may be null.
     unsafe { ffi::corun_native_share_keeps(party.vm, party.vcpu, best, has_head, head_vtime_ns) }
+}
+
+/// Does the turn of a vCPU of `vm`, interrupted with `left_ns` of it left, go on now
+/// that its pCPU is free? `host`: the host's party, if a task of it waits with the
+/// best claim (`corun_share_resumes`).
+pub fn resumes(vm: &Vm, host: Option<&Vm>, left_ns: u64, tunables: &Tunables) -> bool {
+    let host = host.map_or(std::ptr::null(), std::ptr::from_ref);
+    // SAFETY: the references are valid for the call; `host` may be null.
+    unsafe { ffi::corun_native_share_resumes(vm, host, left_ns, tunables) }
 }
 
 /// True when vtime `a` is before vtime `b`, also across a wrap (`corun_before`).

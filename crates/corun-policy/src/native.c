@@ -5,7 +5,7 @@
 #include "corun/region.h"
 #include "corun/vector.h"
 
-_Static_assert(sizeof(struct corun_tunables) == 112, "Tunables in lib.rs");
+_Static_assert(sizeof(struct corun_tunables) == 120, "Tunables in lib.rs");
 _Static_assert(sizeof(struct corun_vm) == 32, "Vm in lib.rs");
 _Static_assert(offsetof(struct corun_vm, weight) == 24, "Vm in lib.rs");
 _Static_assert(sizeof(struct corun_vcpu) == 24, "Vcpu in lib.rs");
@@ -19,7 +19,7 @@ _Static_assert(sizeof(struct corun_pool_window) == 48,
 	       "PoolWindow in boost.rs");
 _Static_assert(CORUN_GANG_MIN_GAPS == 2, "GANG_MIN_GAPS in boost.rs");
 _Static_assert(sizeof(struct corun_yield_input) == 3, "YieldInput in lib.rs");
-_Static_assert(sizeof(struct corun_vector) == 216, "Vector in vector.rs");
+_Static_assert(sizeof(struct corun_vector) == 224, "Vector in vector.rs");
 _Static_assert(offsetof(struct corun_vector, tun) == 104,
 	       "Vector in vector.rs");
 _Static_assert(CORUN_REGION_UNKNOWN == 0, "Region in region.rs");
@@ -64,6 +64,9 @@ bool corun_native_share_keeps(const struct corun_vm *vm,
 			      const struct corun_vcpu *vcpu,
 			      const struct corun_vm *best, bool has_head,
 			      u64 head_vtime_ns);
+bool corun_native_share_resumes(const struct corun_vm *vm,
+				const struct corun_vm *host, u64 left_ns,
+				const struct corun_tunables *tun);
 bool corun_native_before(u64 a, u64 b);
 u32 corun_native_yield_decide(const struct corun_yield_input *in);
 bool corun_native_yield_hint_fresh(u64 made_ns, u64 now_ns,
@@ -87,6 +90,8 @@ bool corun_native_gang_coupled(bool was, u64 events, u64 used_ns,
 bool corun_native_gang_pulls(const struct corun_vm *vm,
 			     const struct corun_vm *other, u64 ran_ns,
 			     const struct corun_tunables *tun);
+u64 corun_native_gang_align(bool coupled, u64 left_ns,
+			    const struct corun_tunables *tun);
 u64 corun_native_gang_slice(u64 leader_left_ns,
 			    const struct corun_tunables *tun);
 bool corun_native_region_critical(u32 region);
@@ -139,6 +144,13 @@ bool corun_native_share_keeps(const struct corun_vm *vm,
 			      u64 head_vtime_ns)
 {
 	return corun_share_keeps(vm, vcpu, best, has_head, head_vtime_ns);
+}
+
+bool corun_native_share_resumes(const struct corun_vm *vm,
+				const struct corun_vm *host, u64 left_ns,
+				const struct corun_tunables *tun)
+{
+	return corun_share_resumes(vm, host, left_ns, tun);
 }
 
 bool corun_native_before(u64 a, u64 b)
@@ -207,6 +219,12 @@ bool corun_native_gang_pulls(const struct corun_vm *vm,
 			     const struct corun_tunables *tun)
 {
 	return corun_gang_pulls(vm, other, ran_ns, tun);
+}
+
+u64 corun_native_gang_align(bool coupled, u64 left_ns,
+			    const struct corun_tunables *tun)
+{
+	return corun_gang_align(coupled, left_ns, tun);
 }
 
 u64 corun_native_gang_slice(u64 leader_left_ns,

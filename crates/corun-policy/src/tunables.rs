@@ -20,11 +20,13 @@ pub struct Tunables {
     pub boost_debt_ns: u64,
     pub boost_cost_ns: u64,
     pub defer_ns: u64,
-    /// The only one that is no time: a number of times.
+    /// A number of times.
     pub defer_max: u64,
     pub window_ns: u64,
     pub gang_event_gap_ns: u64,
     pub gang_min_run_ns: u64,
+    /// A switch, not a time.
+    pub gang_blind: u64,
 }
 
 impl Default for Tunables {
@@ -44,6 +46,7 @@ impl Default for Tunables {
             window_ns: 10_000_000,
             gang_event_gap_ns: 2_000_000,
             gang_min_run_ns: 1_000_000,
+            gang_blind: 0,
         }
     }
 }
@@ -71,6 +74,7 @@ impl Tunables {
             window_ns: scale(unscaled.window_ns, factor),
             gang_event_gap_ns: scale(unscaled.gang_event_gap_ns, factor),
             gang_min_run_ns: within(unscaled.gang_min_run_ns),
+            gang_blind: unscaled.gang_blind,
         }
     }
 }

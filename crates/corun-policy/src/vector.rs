@@ -5,7 +5,7 @@ use crate::{Tunables, ffi};
 use serde::Deserialize;
 
 /// The decisions, in the order of `enum corun_vector_op`.
-pub const OPS: [&str; 18] = [
+pub const OPS: [&str; 20] = [
     "share_vtime",
     "share_charge",
     "share_wake",
@@ -24,6 +24,8 @@ pub const OPS: [&str; 18] = [
     "gang_slice",
     "halt_judge",
     "halt_step",
+    "share_resumes",
+    "gang_align",
 ];
 
 /// Most inputs of a decision (`CORUN_VECTOR_IN`).
@@ -47,7 +49,7 @@ pub struct Vector {
     pub tunables: Tunables,
 }
 
-const _: () = assert!(size_of::<Vector>() == 216 && std::mem::offset_of!(Vector, tunables) == 104);
+const _: () = assert!(size_of::<Vector>() == 224 && std::mem::offset_of!(Vector, tunables) == 104);
 
 impl Vector {
     /// A vector that has not run, with default tunables; inputs beyond

@@ -2,8 +2,8 @@
 //! What boosts may never do, whatever guests ask for.
 
 use corun_policy::boost::{
-    Pool, PoolWindow, Sibling, UrgentVerdict, Victim, coupled, defers, gang_slice, pool_next,
-    pulls, score, takes, urgent,
+    Pool, PoolWindow, Sibling, UrgentVerdict, Victim, coupled, defers, gang_align, gang_slice,
+    pool_next, pulls, score, takes, urgent,
 };
 use corun_policy::{Region, Tunables, Vm, before, first, vtime};
 use proptest::prelude::*;
@@ -117,6 +117,16 @@ proptest! {
         let t = tunables();
         let slice_ns = gang_slice(left_ns, &t);
         prop_assert!(slice_ns <= t.slice_ns && 2 * slice_ns >= t.slice_ns);
+    }
+
+    #[test]
+    fn an_aligned_slice_is_half_a_slice_to_a_whole_one(left_ns: u64, coupled: bool) {
+        let t = tunables();
+        let slice_ns = gang_align(coupled, left_ns, &t);
+        let blind = Tunables { gang_blind: 1, ..t };
+        prop_assert_eq!(gang_align(coupled, left_ns, &blind), gang_align(true, left_ns, &t));
+        prop_assert!(slice_ns <= t.slice_ns && 2 * slice_ns >= t.slice_ns);
+        prop_assert!(slice_ns == t.slice_ns || slice_ns == left_ns);
     }
 
     #[test]

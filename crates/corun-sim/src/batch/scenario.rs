@@ -6,6 +6,7 @@ use super::{Job, Models};
 use crate::{Scenario, SchedulerSpec, SimError, VmSpec, WorkSpec};
 use corun_case::sim::SchedTunables;
 use corun_case::{Case, Guest, Phase, Scheduler, SchedulerKind, TimeScale, Workload};
+use corun_policy::Tunables;
 
 /// The run that `job` asks for.
 ///
@@ -86,7 +87,10 @@ fn scheduler_spec(case: &Case, scheduler: &Scheduler) -> Result<SchedulerSpec, S
             kind => kind,
         },
         settings: scaled(&scheduler.sim, factor),
-        tunables: options.tunables(factor),
+        tunables: Tunables {
+            gang_blind: u64::from(case.sim.kvm.ple.is_none()),
+            ..options.tunables(factor)
+        },
         mechanisms: options.mechanisms,
     })
 }

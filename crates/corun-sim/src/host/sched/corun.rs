@@ -17,6 +17,7 @@ mod boost;
 mod dispatch;
 mod gang;
 mod state;
+mod turn;
 
 /// corun's scheduler.
 #[derive(Debug)]
@@ -222,8 +223,10 @@ impl Corun {
         c.serving = None;
         let slice_ns = match join_end_ns {
             Some(end_ns) => boost_policy::gang_slice(end_ns.saturating_sub(now_ns), &self.tun),
+            None if slice_ns == self.tun.slice_ns => self.aligned_slice(vm, now_ns),
             None => slice_ns,
         };
+        self.turn_begins(cpu, now_ns + slice_ns);
         if new_vm && self.mechanisms.has(Mechanisms::GANG) {
             self.pull_gang(host, vm, cpu, now_ns + slice_ns);
         }
@@ -231,9 +234,11 @@ impl Corun {
     }
 
     /// `corun_stopping`, after `settle`.
-    fn stops(&mut self, cpu: CpuId, task: TaskId, now_ns: u64) {
+    fn stops(&mut self, cpu: CpuId, task: TaskId, now_ns: u64, runnable: bool) {
         if self.cpu(cpu).serving == Some(task) {
             self.urgent_ends(cpu, now_ns);
+        } else if runnable {
+            self.turn_stops(cpu, task, now_ns);
         }
     }
 
@@ -289,7 +294,7 @@ impl HostScheduler for Corun {
             slice_ns
         } else {
             if let Some(prev) = prev {
-                self.stops(cpu, prev, host.now_ns);
+                self.stops(cpu, prev, host.now_ns, true);
                 self.enqueue(host, prev, false);
             }
             self.starts(host, cpu, next, slice_ns)
@@ -303,7 +308,7 @@ impl HostScheduler for Corun {
     fn charge(&mut self, _host: &mut Host<'_>, _cpu: CpuId, _task: TaskId, _ran_ns: u64) {}
 
     fn block(&mut self, host: &mut Host<'_>, cpu: CpuId, task: TaskId) {
-        self.stops(cpu, task, host.now_ns);
+        self.stops(cpu, task, host.now_ns, false);
         self.settle(host, cpu, task);
         self.set_curr(cpu, None);
     }

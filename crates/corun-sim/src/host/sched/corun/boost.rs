@@ -160,6 +160,7 @@ impl Corun {
     /// Gives `cpu`, which the caller has, to `to` at its next dispatch.
     pub(super) fn hand_over(&mut self, now_ns: u64, cpu: CpuId, to: TaskId) {
         let left_ns = self.cpu(cpu).slice_end_ns.saturating_sub(now_ns);
+        self.cpu(cpu).turn_end_ns = 0;
         self.cpu(cpu).hint = Some(Hint {
             to,
             slice_ns: corun_policy::yield_slice(left_ns, &self.tun),

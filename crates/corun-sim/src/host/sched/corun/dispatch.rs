@@ -6,7 +6,7 @@ use corun_policy::{Mechanisms, boost};
 
 impl Corun {
     /// Takes `task` out of its VM's queue, if it still waits and may run here.
-    fn take(&mut self, host: &Host<'_>, cpu: CpuId, task: TaskId) -> bool {
+    pub(super) fn take(&mut self, host: &Host<'_>, cpu: CpuId, task: TaskId) -> bool {
         if !host.may_run_on(task, cpu) {
             return false;
         }
@@ -148,6 +148,7 @@ impl Corun {
             return Some(self.dispatch_after(host, cpu, prev));
         }
         let taken = self.take_marked(host, cpu);
+        let taken = taken.or_else(|| self.resume_turn(host, cpu));
         let taken = taken.or_else(|| self.take_best(host, cpu));
         if taken.is_some() {
             self.kick_idle_for_rest(host, cpu);
@@ -159,20 +160,25 @@ impl Corun {
     fn dispatch_after(&mut self, host: &Host<'_>, cpu: CpuId, prev: TaskId) -> (TaskId, u64) {
         let best = self.best_vm(Some(host.tasks[prev as usize].vm as usize));
         if self.cpu(cpu).hint.is_none() && self.defers(host, prev, best) {
+            self.turn_begins(cpu, host.now_ns + self.tun.defer_ns);
             return (prev, self.tun.defer_ns);
         }
         if let Some(marked) = self.take_marked(host, cpu) {
             return marked;
         }
         let serving = self.cpu(cpu).serving == Some(prev);
-        if (serving || !self.keeps(host, prev, best))
-            && let Some(taken) = self.take_best(host, cpu)
-        {
-            return taken;
+        if serving || !self.keeps(host, prev, best) {
+            let taken = self.resume_turn(host, cpu);
+            if let Some(taken) = taken.or_else(|| self.take_best(host, cpu)) {
+                return taken;
+            }
         }
         if serving {
             self.urgent_ends(cpu, host.now_ns);
         }
-        (prev, self.tun.slice_ns)
+        let vm = host.tasks[prev as usize].vm as usize;
+        let slice_ns = self.aligned_slice(vm, host.now_ns);
+        self.turn_begins(cpu, host.now_ns + slice_ns);
+        (prev, slice_ns)
     }
 }

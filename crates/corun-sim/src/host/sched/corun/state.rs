@@ -30,6 +30,10 @@ pub(super) struct Cpu {
     pub(super) gang: Option<(usize, u64)>,
     /// Leader's end, for who is about to run here.
     pub(super) join_end_ns: Option<u64>,
+    /// End of the vCPU's turn here; 0: it gave way itself.
+    pub(super) turn_end_ns: u64,
+    /// The vCPU whose turn was interrupted here, and what it has left.
+    pub(super) turn: Option<(TaskId, u64)>,
 }
 
 /// What a directed yield leaves behind.
@@ -51,6 +55,8 @@ pub(super) struct VmState {
     pub(super) used_before_ns: u64,
     /// Its vCPUs are started together.
     pub(super) coupled: bool,
+    /// End of the turn that began last.
+    pub(super) turn_end_ns: u64,
     /// Runs before its siblings.
     pub(super) first: Option<TaskId>,
 }

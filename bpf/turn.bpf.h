@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Turns: what a vCPU was given, however often tasks of the host or short slices
+ * of urgent vCPUs come in between. Without this the pCPU would choose anew after
+ * each, so that slices were as long as the host is quiet, and the vCPUs of a VM
+ * would hardly ever run at the same time.
+ */
+#ifndef CORUN_TURN_BPF_H
+#define CORUN_TURN_BPF_H
+
+#include "state.bpf.h"
+
+/* A vCPU's turn on the pCPU of @c begins, and with it any other's has ended. */
+static void turn_begins(struct cpu_ctx *c, u64 end_ns)
+{
+	c->turn_end_ns = end_ns;
+	c->turn_pid = 0;
+}
+
+/* Slice of a vCPU of the VM in @slot whose turn begins: it ends with its siblings'. */
+static u64 aligned_slice(u32 slot, u64 now_ns)
+{
+	struct vm_state *s = state_of(slot);
+	u64 slice_ns;
+
+	if (!has(CORUN_MECHANISM_GANG))
+		return tun.slice_ns;
+	slice_ns = corun_gang_align(
+		s->coupled, elapsed_ns(now_ns, s->turn_end_ns), tunables());
+	s->turn_end_ns = now_ns + slice_ns;
+	return slice_ns;
+}
+
+/* @p, a vCPU, is stopped although it could run on. */
+static void turn_stops(struct cpu_ctx *c, struct task_struct *p, u32 slot,
+		       u64 now_ns)
+{
+	c->turn_left_ns = elapsed_ns(now_ns, c->turn_end_ns);
+	c->turn_pid = c->turn_left_ns ? p->pid : 0;
+	c->turn_slot = slot;
+}
+
+/*
+ * Whose turn goes on here, now that the pCPU is free; 0: nobody's. @best is the
+ * slot with the best claim, -1: none.
+ */
+static u32 turn_to_resume(struct cpu_ctx *c, s32 best)
+{
+	const struct corun_vm *host = NULL;
+
+	if (!c->turn_pid)
+		return 0;
+	if (best == CORUN_HOST_SLOT)
+		host = vm_of(CORUN_HOST_SLOT);
+	if (!corun_share_resumes(vm_of(c->turn_slot), host, c->turn_left_ns,
+				 tunables()))
+		return 0;
+	return c->turn_pid;
+}
+
+#endif /* CORUN_TURN_BPF_H */
