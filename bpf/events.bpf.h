@@ -44,6 +44,7 @@ static void hand_over(u32 pid)
 		bpf_get_current_task_btf()->scx.slice, tunables());
 	c->hint_made_ns = bpf_ktime_get_ns();
 	c->hint_pid = pid;
+	c->turn_end_ns = 0;
 	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 }
 

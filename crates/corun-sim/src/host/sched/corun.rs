@@ -380,7 +380,9 @@ impl HostScheduler for Corun {
 
     /// The slice ends; `keeps` decides in the `pick` that follows.
     fn yield_any(&mut self, host: &mut Host<'_>, cpu: CpuId, _task: TaskId) {
-        self.cpu(cpu).slice_end_ns = host.now_ns;
+        let c = self.cpu(cpu);
+        c.slice_end_ns = host.now_ns;
+        c.turn_end_ns = 0;
     }
 
     /// The kernel counts a task that waits in a shared queue on the run queue

@@ -5,6 +5,7 @@ mod each;
 mod kinds;
 mod random;
 mod shares;
+mod turns;
 mod world;
 
 const MS: u64 = 1_000_000;

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! corun's turns: what interrupts them does not end them, and siblings' end together.
+
+use super::MS;
+use super::kinds::kind;
+use super::world::{Life, World, burners, task};
+use crate::host::sched::TaskState;
+use crate::host::sched::build::CorunOptions;
+use corun_policy::Tunables;
+use std::collections::BTreeSet;
+
+#[test]
+fn who_gives_way_to_an_urgent_vcpu_goes_on_with_its_turn() {
+    let options = CorunOptions {
+        mechanisms: "ipi,micro".parse().expect("mechanisms"),
+        ..CorunOptions::default()
+    };
+    let mut world = World::with_options(&kind("corun"), 2, burners(&[2, 2, 2]), options);
+    let (mut served, mut resumed) = (0, 0);
+    for _ in 0..400 {
+        world.run(world.now_ns + MS);
+        let before = [world.current(0), world.current(1)];
+        world.ipi(0, 1);
+        world.run_until(world.now_ns + MS / 20, |w| {
+            w.tasks[1].state == TaskState::Running
+        });
+        let (now_on, cpu) = (world.tasks[1].state, world.tasks[1].cpu);
+        if now_on != TaskState::Running || before.contains(&Some(1)) {
+            continue;
+        }
+        served += 1;
+        world.run_until(world.now_ns + MS, |w| w.current(cpu) != Some(1));
+        resumed += u32::from(world.current(cpu) == before[cpu as usize]);
+    }
+    // Not the turns that would have ended by then.
+    assert!(
+        served > 50 && resumed * 10 > served * 8,
+        "{resumed} of {served}"
+    );
+}
+
+/// How many moments of a slice there are at which turns end, when two VMs of two have
+/// both pCPUs and woke in no order. Slices are of 3 ms.
+fn ends_in_a_slice(gang_blind: u64) -> usize {
+    let options = CorunOptions {
+        tunables: Tunables {
+            gang_blind,
+            ..Tunables::default()
+        },
+        ..CorunOptions::default()
+    };
+    let tasks = [0, 0, 1, 1].map(|vm| task(vm, Life::Sleeps)).to_vec();
+    let mut world = World::with_options(&kind("corun"), 2, tasks, options);
+    for (task, after_ns) in [(0, 0), (2, 0), (3, MS * 11 / 10), (1, MS * 7 / 10)] {
+        world.run(world.now_ns + after_ns);
+        world.wake(task);
+    }
+    world.run(100 * MS);
+    let mut ends = BTreeSet::new();
+    let running = |world: &World| [world.current(0), world.current(1)];
+    for sample in 0..1_000 {
+        let before = running(&world);
+        world.run(world.now_ns + MS / 10);
+        if running(&world) != before {
+            ends.insert(sample % 30);
+        }
+    }
+    ends.len()
+}
+
+#[test]
+fn siblings_turns_come_to_end_together_when_nobody_tells_who_spins() {
+    assert_eq!((ends_in_a_slice(0), ends_in_a_slice(1)), (2, 1));
+}
