@@ -515,7 +515,7 @@ static void dispatch_after(struct task_struct *prev, struct task_ctx *t,
 			   s32 cpu, struct cpu_ctx *c, u64 now_ns)
 {
 	u32 slot = slot_of(prev, t);
-	s32 best;
+	s32 best, next = -1;
 
 	settle(t, slot, now_ns);
 	best = best_slot(c, (s32)slot);
@@ -525,9 +525,19 @@ static void dispatch_after(struct task_struct *prev, struct task_ctx *t,
 	}
 	if (take_marked(cpu, c))
 		return;
+	if (is_vcpu(t) && c->serving_pid != prev->pid)
+		next = chosen_by_leader(c, slot, best, now_ns);
+	if (next >= 0 && next != (s32)slot && take_from((u32)next, cpu)) {
+		count(CORUN_COUNT_turns_followed);
+		return;
+	}
+	if (next == (s32)slot)
+		best = -1;
 	if (c->serving_pid != prev->pid && keeps(t, slot, best))
 		count(CORUN_COUNT_keeps);
-	else if (resume_turn(c, cpu) || take_best(c, cpu))
+	else if (resume_turn(c, cpu) ||
+		 (next == (s32)slot && take_from(slot, cpu)) ||
+		 take_best(c, cpu))
 		return;
 	if (c->serving_pid == prev->pid)
 		urgent_ends(c, now_ns);

@@ -21,6 +21,7 @@
 	X(kthread_dispatches) /* pinned kernel threads, run at once */             \
 	X(dispatches) /* tasks taken from a VM's queue */                          \
 	X(turns_resumed) /* a vCPU went on with a turn that was interrupted */     \
+	X(turns_followed) /* ... gave way to the VM that a sibling gave way to */  \
 	X(keeps) /* slice ended, but nobody had a better claim */                  \
 	X(wakeup_preemptions) /* running task kicked off for a waking one */       \
 	X(idle_kicks) /* idle pCPU woken for a queued task */                      \

@@ -7,10 +7,7 @@
 #ifndef CORUN_SLICES_BPF_H
 #define CORUN_SLICES_BPF_H
 
-#include "state.bpf.h"
-
-/* A timer may be early by the clocks' difference. */
-#define TIMER_SLACK_NS 1000
+#include "turn.bpf.h"
 
 struct slice_timer {
 	struct bpf_timer timer;

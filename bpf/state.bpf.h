@@ -55,6 +55,9 @@ struct vm_state {
 	u32 coupled;
 	/* End of the turn that began last. */
 	u64 turn_end_ns;
+	/* When a turn ended and who came next was chosen last, and the VM's slot. */
+	u64 chosen_ns;
+	u64 chosen_slot;
 	/* Thread that runs before its siblings; 0: none. */
 	u32 first_pid;
 	u32 reserved;

@@ -31,6 +31,33 @@ static u64 aligned_slice(u32 slot, u64 now_ns)
 	return slice_ns;
 }
 
+/* A timer may be early by the clocks' difference. */
+#define TIMER_SLACK_NS 1000
+
+/*
+ * Which VM comes next on the pCPU of @c, where a turn of the VM in @slot has run its
+ * time: the one that a sibling's pCPU has just chosen, or -1: choose. @best is the
+ * other VM that waits with the best claim, -1: none; who chooses may be followed.
+ */
+static s32 chosen_by_leader(struct cpu_ctx *c, u32 slot, s32 best, u64 now_ns)
+{
+	struct vm_state *s = state_of(slot);
+
+	if (!has(CORUN_MECHANISM_GANG) || !c->turn_end_ns ||
+	    elapsed_ns(now_ns, c->turn_end_ns) > TIMER_SLACK_NS)
+		return -1;
+	if (corun_gang_follows(s->coupled, elapsed_ns(s->chosen_ns, now_ns),
+			       tunables()))
+		return (s32)s->chosen_slot;
+	if (best == CORUN_HOST_SLOT)
+		return -1;
+	s->chosen_slot = slot;
+	if (best > 0 && corun_share_first(vm_of(best), vm_of(slot)))
+		s->chosen_slot = (u32)best;
+	s->chosen_ns = now_ns;
+	return -1;
+}
+
 /* @p, a vCPU, is stopped although it could run on. */
 static void turn_stops(struct cpu_ctx *c, struct task_struct *p, u32 slot,
 		       u64 now_ns)

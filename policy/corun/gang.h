@@ -66,8 +66,7 @@ CORUN_INLINE u64 corun_gang_slice(u64 leader_left_ns,
  * Slice of a vCPU whose turn begins, when the turn of the sibling that began last
  * ends in @left_ns (0: it has ended): for a coupled VM to that end, if that is at
  * least half a slice away. Siblings so come to end their turns together, whatever
- * brought them apart, and pCPUs that choose at the same time mostly choose the same
- * VM (share.h). It takes no pCPU from anybody; but turns that end together make others
+ * brought them apart, and their pCPUs choose at the same time. It takes no pCPU from anybody; but turns that end together make others
  * wait longer for the next end, so VMs that are not coupled are left alone, unless
  * the host could not tell.
  */
@@ -79,6 +78,23 @@ CORUN_INLINE u64 corun_gang_align(bool coupled, u64 left_ns,
 	if (left_ns < tun->slice_ns / 2 || left_ns > tun->slice_ns)
 		return tun->slice_ns;
 	return left_ns;
+}
+
+/* Turns that end within this part of a slice end together. */
+#define CORUN_GANG_TOGETHER 8
+
+/*
+ * A vCPU's turn has ended; a sibling's did @age_ns ago, and its pCPU chose the VM
+ * that comes next there. Does this one follow? Each pCPU charges its own turn before
+ * it chooses, so that the second to choose knows more than the first: left to
+ * themselves, two VMs of two share two pCPUs in one turn of three. Who follows may
+ * choose wrong by its own turn, at most a slice, and the next choice sees it charged.
+ */
+CORUN_INLINE bool corun_gang_follows(bool coupled, u64 age_ns,
+				     const struct corun_tunables *tun)
+{
+	return (coupled || tun->gang_blind) &&
+	       age_ns < tun->slice_ns / CORUN_GANG_TOGETHER;
 }
 
 #endif /* CORUN_GANG_H */

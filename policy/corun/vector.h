@@ -36,7 +36,8 @@ enum corun_vector_op {
 	CORUN_OP_HALT_STEP = 17,
 	CORUN_OP_SHARE_RESUMES = 18,
 	CORUN_OP_GANG_ALIGN = 19,
-	CORUN_OP_NR = 20,
+	CORUN_OP_GANG_FOLLOWS = 20,
+	CORUN_OP_NR = 21,
 };
 
 #define CORUN_VECTOR_IN 10
@@ -252,6 +253,9 @@ CORUN_INLINE void corun_vector_run(struct corun_vector *v)
 		break;
 	case CORUN_OP_GANG_ALIGN:
 		v->out[0] = corun_gang_align(v->in[0], v->in[1], &v->tun);
+		break;
+	case CORUN_OP_GANG_FOLLOWS:
+		v->out[0] = corun_gang_follows(v->in[0], v->in[1], &v->tun);
 		break;
 	case CORUN_OP_HALT_JUDGE:
 		corun_vector_halt_judge(v);

@@ -144,6 +144,13 @@ pub fn pulls(vm: &Vm, other: &Vm, ran_ns: u64, tunables: &Tunables) -> bool {
     unsafe { ffi::corun_native_gang_pulls(vm, other, ran_ns, tunables) }
 }
 
+/// A vCPU's turn has ended: does its pCPU follow the choice that another made `age_ns`
+/// ago, when a sibling's did (`corun_gang_follows`)? Nanoseconds.
+pub fn gang_follows(coupled: bool, age_ns: u64, tunables: &Tunables) -> bool {
+    // SAFETY: the reference is valid for the call.
+    unsafe { ffi::corun_native_gang_follows(coupled, age_ns, tunables) }
+}
+
 /// Slice of a vCPU whose turn begins, when the turn of the sibling that began last
 /// ends in `left_ns` (0: it has ended) and their VM is coupled, or not
 /// (`corun_gang_align`). Nanoseconds.

@@ -86,6 +86,11 @@ unsafe extern "C" {
     ) -> bool;
     pub(crate) fn corun_native_gang_align(coupled: bool, left_ns: u64, tun: *const Tunables)
     -> u64;
+    pub(crate) fn corun_native_gang_follows(
+        coupled: bool,
+        age_ns: u64,
+        tun: *const Tunables,
+    ) -> bool;
     pub(crate) fn corun_native_gang_slice(leader_left_ns: u64, tun: *const Tunables) -> u64;
     pub(crate) fn corun_native_region_critical(region: u32) -> bool;
     pub(crate) fn corun_native_region_rank(region: u32) -> u32;

@@ -92,6 +92,8 @@ bool corun_native_gang_pulls(const struct corun_vm *vm,
 			     const struct corun_tunables *tun);
 u64 corun_native_gang_align(bool coupled, u64 left_ns,
 			    const struct corun_tunables *tun);
+bool corun_native_gang_follows(bool coupled, u64 age_ns,
+			       const struct corun_tunables *tun);
 u64 corun_native_gang_slice(u64 leader_left_ns,
 			    const struct corun_tunables *tun);
 bool corun_native_region_critical(u32 region);
@@ -225,6 +227,12 @@ u64 corun_native_gang_align(bool coupled, u64 left_ns,
 			    const struct corun_tunables *tun)
 {
 	return corun_gang_align(coupled, left_ns, tun);
+}
+
+bool corun_native_gang_follows(bool coupled, u64 age_ns,
+			       const struct corun_tunables *tun)
+{
+	return corun_gang_follows(coupled, age_ns, tun);
 }
 
 u64 corun_native_gang_slice(u64 leader_left_ns,

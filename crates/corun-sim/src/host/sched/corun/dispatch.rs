@@ -158,7 +158,8 @@ impl Corun {
 
     /// A turn ends with `prev` still runnable.
     fn dispatch_after(&mut self, host: &Host<'_>, cpu: CpuId, prev: TaskId) -> (TaskId, u64) {
-        let best = self.best_vm(Some(host.tasks[prev as usize].vm as usize));
+        let vm = host.tasks[prev as usize].vm as usize;
+        let mut best = self.best_vm(Some(vm));
         if self.cpu(cpu).hint.is_none() && self.defers(host, prev, best) {
             self.turn_begins(cpu, host.now_ns + self.tun.defer_ns);
             return (prev, self.tun.defer_ns);
@@ -167,8 +168,25 @@ impl Corun {
             return marked;
         }
         let serving = self.cpu(cpu).serving == Some(prev);
+        let next = if serving {
+            None
+        } else {
+            self.chosen_by_leader(host, cpu, vm, best)
+        };
+        if let Some(next) = next.filter(|&next| next != vm)
+            && let Some(task) = self.take_from(host, cpu, next)
+        {
+            return (task, self.tun.slice_ns);
+        }
+        if next == Some(vm) {
+            best = None;
+        }
         if serving || !self.keeps(host, prev, best) {
             let taken = self.resume_turn(host, cpu);
+            let taken = taken.or_else(|| {
+                let sibling = next.filter(|&next| next == vm);
+                sibling.and_then(|vm| Some((self.take_from(host, cpu, vm)?, self.tun.slice_ns)))
+            });
             if let Some(taken) = taken.or_else(|| self.take_best(host, cpu)) {
                 return taken;
             }
@@ -176,7 +194,6 @@ impl Corun {
         if serving {
             self.urgent_ends(cpu, host.now_ns);
         }
-        let vm = host.tasks[prev as usize].vm as usize;
         let slice_ns = self.aligned_slice(vm, host.now_ns);
         self.turn_begins(cpu, host.now_ns + slice_ns);
         (prev, slice_ns)

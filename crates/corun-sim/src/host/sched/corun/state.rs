@@ -57,6 +57,8 @@ pub(super) struct VmState {
     pub(super) coupled: bool,
     /// End of the turn that began last.
     pub(super) turn_end_ns: u64,
+    /// When a turn ended and who came next was chosen last, and that VM.
+    pub(super) chosen: Option<(u64, usize)>,
     /// Runs before its siblings.
     pub(super) first: Option<TaskId>,
 }

@@ -32,6 +32,32 @@ impl Corun {
         self.take(host, cpu, task).then_some((task, left_ns))
     }
 
+    /// Which VM comes next on `cpu`, where a turn of `vm` has run its time: the one that
+    /// a sibling's pCPU has just chosen, or `None`: choose. `best` is the other VM that
+    /// waits with the best claim; who chooses may be followed.
+    pub(super) fn chosen_by_leader(
+        &mut self,
+        host: &Host<'_>,
+        cpu: CpuId,
+        vm: usize,
+        best: Option<usize>,
+    ) -> Option<usize> {
+        let end_ns = self.cpu(cpu).turn_end_ns;
+        if !self.mechanisms.has(Mechanisms::GANG) || end_ns == 0 || end_ns > host.now_ns {
+            return None;
+        }
+        let s = &self.states[vm];
+        if let Some((chosen_ns, next)) = s.chosen
+            && boost::gang_follows(s.coupled, host.now_ns - chosen_ns, &self.tun)
+        {
+            return Some(next);
+        }
+        let first = |&best: &usize| corun_policy::first(&self.vms[best], &self.vms[vm]);
+        let next = best.filter(first).unwrap_or(vm);
+        self.states[vm].chosen = Some((host.now_ns, next));
+        None
+    }
+
     /// Slice of a vCPU of `vm` whose turn begins: it ends with its siblings'.
     pub(super) fn aligned_slice(&mut self, vm: usize, now_ns: u64) -> u64 {
         if !self.mechanisms.has(Mechanisms::GANG) {
