@@ -470,9 +470,9 @@ static __noinline bool defers(struct task_ctx *t, u32 slot, s32 best)
 /* Goes on with the turn that was interrupted on this pCPU. */
 static __noinline bool resume_turn(struct cpu_ctx *c, s32 cpu)
 {
-	u32 pid = turn_to_resume(c, best_slot(c, -1));
+	u32 pid = c->turn_pid;
 
-	if (!pid)
+	if (!pid || !turn_resumes(c, best_slot(c, -1)))
 		return false;
 	/* Once: who was taken by another pCPU has its turn there. */
 	c->turn_pid = 0;

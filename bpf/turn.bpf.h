@@ -68,21 +68,17 @@ static void turn_stops(struct cpu_ctx *c, struct task_struct *p, u32 slot,
 }
 
 /*
- * Whose turn goes on here, now that the pCPU is free; 0: nobody's. @best is the
- * slot with the best claim, -1: none.
+ * Does the turn that was interrupted on the pCPU of @c go on, now that it is free?
+ * @best is the slot with the best claim, -1: none.
  */
-static u32 turn_to_resume(struct cpu_ctx *c, s32 best)
+static bool turn_resumes(struct cpu_ctx *c, s32 best)
 {
 	const struct corun_vm *host = NULL;
 
-	if (!c->turn_pid)
-		return 0;
 	if (best == CORUN_HOST_SLOT)
 		host = vm_of(CORUN_HOST_SLOT);
-	if (!corun_share_resumes(vm_of(c->turn_slot), host, c->turn_left_ns,
-				 tunables()))
-		return 0;
-	return c->turn_pid;
+	return corun_share_resumes(vm_of(c->turn_slot), host, c->turn_left_ns,
+				   tunables());
 }
 
 #endif /* CORUN_TURN_BPF_H */
