@@ -11,92 +11,21 @@
 
 #include "scx_values.bpf.h"
 
+#include "share.bpf.h"
 #include "boost.bpf.h"
 #include "discover.bpf.h"
+#include "dispatch.bpf.h"
 #include "events.bpf.h"
 #include "gang.bpf.h"
-#include "turn.bpf.h"
 #include "guest.bpf.h"
 #include "slices.bpf.h"
 #include "state.bpf.h"
+#include "turn.bpf.h"
+#include "wakeup.bpf.h"
 
 char _license[] SEC("license") = "GPL";
 
 UEI_DEFINE(uei);
-
-/* The slot whose queue @p belongs to. */
-static u32 find_slot(struct task_struct *p, struct task_ctx *t)
-{
-	u32 tgid = p->tgid;
-	u32 *slot;
-
-	if (is_vcpu(t))
-		return t->slot;
-	if (p->flags & PF_KTHREAD)
-		return CORUN_HOST_SLOT;
-	slot = bpf_map_lookup_elem(&slot_by_tgid, &tgid);
-	return slot ? *slot : CORUN_HOST_SLOT;
-}
-
-/*
- * The same; and when that is another VM than a moment ago, because @p's process
- * has become a VMM or has lost its VM, @p joins its peers there as one of them:
- * vtimes of two VMs cannot be compared.
- */
-static __noinline u32 slot_of(struct task_struct *p, struct task_ctx *t)
-{
-	u32 slot = find_slot(p, t);
-	u32 generation = info_of(slot)->generation;
-
-	if (t->home_slot != slot || t->home_generation != generation) {
-		t->home_slot = slot;
-		t->home_generation = generation;
-		t->vcpu.vtime_ns = vm_of(slot)->vcpu_vtime_now_ns;
-	}
-	return slot;
-}
-
-/* Charges @p for what it ran since it was charged last. */
-static void settle(struct task_ctx *t, u32 slot, u64 now_ns)
-{
-	struct corun_vm *vm = vm_of(slot);
-	u64 ran_ns;
-
-	if (!t->run_start_ns)
-		return;
-	ran_ns = elapsed_ns(t->run_start_ns, now_ns);
-	t->run_start_ns = now_ns;
-	corun_share_charge_vcpu(&t->vcpu, ran_ns);
-	/* Several pCPUs charge one VM at once. */
-	__sync_fetch_and_add(&vm->vtime_ns,
-			     corun_share_vtime(ran_ns, vm->weight));
-	__sync_fetch_and_add(&vm->used_ns, ran_ns);
-}
-
-/* How many pCPUs the VM in @slot, or the host, can use at once. */
-static u32 lanes_of(u32 slot)
-{
-	u32 vcpus = info_of(slot)->nr_vcpus;
-
-	if (slot == CORUN_HOST_SLOT || vcpus > nr_cpu_ids)
-		return nr_cpu_ids;
-	return vcpus;
-}
-
-/* Limits what a VM and a vCPU may have saved up while they slept. */
-static void wake_vtimes(struct task_ctx *t, u32 slot)
-{
-	struct corun_vm *vm = vm_of(slot);
-	u64 old = vm->vtime_ns;
-	u64 capped =
-		corun_share_wake(old, vtime_now_ns, lanes_of(slot), tunables());
-
-	/* Lost to a concurrent charge: that one moved it forward, good enough. */
-	if (capped != old)
-		__sync_val_compare_and_swap(&vm->vtime_ns, old, capped);
-	t->vcpu.vtime_ns = corun_share_wake(
-		t->vcpu.vtime_ns, vm->vcpu_vtime_now_ns, 1, tunables());
-}
 
 s32 BPF_STRUCT_OPS(corun_select_cpu, struct task_struct *p, s32 prev_cpu,
 		   u64 wake_flags)
@@ -111,53 +40,6 @@ s32 BPF_STRUCT_OPS(corun_select_cpu, struct task_struct *p, s32 prev_cpu,
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, tun.slice_ns, 0);
 	}
 	return cpu;
-}
-
-/* Would @t, waking, preempt what runs on @cpu? */
-static bool preempts(struct task_ctx *t, u32 slot, s32 cpu, u64 now_ns)
-{
-	struct cpu_ctx *c = cpu_ctx_of(cpu);
-	u64 started_ns;
-
-	if (!c || c->kick_pending)
-		return false;
-	started_ns = c->run_start_ns;
-	if (!started_ns)
-		return false;
-	return corun_share_preempts(vm_of(slot), &t->vcpu,
-				    vm_of(c->running_slot), &c->running,
-				    slot == c->running_slot,
-				    elapsed_ns(started_ns, now_ns), tunables());
-}
-
-/* Kicks one pCPU off its task for @p, if one should give way. */
-static __noinline void kick_for_wakeup(struct task_struct *p,
-				       struct task_ctx *t, u32 slot)
-{
-	u64 now_ns = scx_bpf_now();
-	s32 prev_cpu = scx_bpf_task_cpu(p);
-	s32 victim = -1;
-	struct cpu_ctx *c;
-	u32 cpu;
-
-	if (preempts(t, slot, prev_cpu, now_ns)) {
-		victim = prev_cpu;
-	} else {
-		bpf_for(cpu, 0, nr_cpu_ids) {
-			if (cpu != prev_cpu &&
-			    bpf_cpumask_test_cpu(cpu, p->cpus_ptr) &&
-			    preempts(t, slot, cpu, now_ns)) {
-				victim = cpu;
-				break;
-			}
-		}
-	}
-	c = cpu_ctx_of(victim);
-	if (!c)
-		return;
-	c->kick_pending = 1;
-	count(CORUN_COUNT_wakeup_preemptions);
-	scx_bpf_kick_cpu(victim, SCX_KICK_PREEMPT);
 }
 
 void BPF_STRUCT_OPS(corun_enqueue, struct task_struct *p, u64 enq_flags)
@@ -175,6 +57,7 @@ void BPF_STRUCT_OPS(corun_enqueue, struct task_struct *p, u64 enq_flags)
 		return;
 	}
 	slot = slot_of(p, t);
+	t->woken = waking;
 	if (waking)
 		wake_vtimes(t, slot);
 	if (is_vcpu(t))
@@ -189,16 +72,6 @@ void BPF_STRUCT_OPS(corun_enqueue, struct task_struct *p, u64 enq_flags)
 	} else if (waking) {
 		kick_for_wakeup(p, t, slot);
 	}
-}
-
-/*
- * True when @p may be moved to @cpu's local queue; an illegal move is fatal. @p
- * is never the current task, whose migration the BPF prologue may disable.
- */
-static bool may_run_on(struct task_struct *p, s32 cpu)
-{
-	return bpf_cpumask_test_cpu(cpu, p->cpus_ptr) &&
-	       (!p->migration_disabled || scx_bpf_task_cpu(p) == cpu);
 }
 
 /* The thread that runs in @from's place: KVM's choice @pid, or a better one. */
@@ -256,293 +129,6 @@ bool BPF_STRUCT_OPS(corun_yield, struct task_struct *from,
 	c->turn_end_ns = 0;
 	scx_bpf_task_set_slice(from, 0);
 	return true;
-}
-
-/* Moves @p from its VM's queue to this pCPU; false when it is not there. */
-static bool take(struct task_struct *p, u32 slot, u64 slice_ns)
-{
-	struct bpf_iter_scx_dsq it;
-	bool moved = false;
-
-	if (!bpf_iter_scx_dsq_new(&it, CORUN_DSQ(slot), 0)) {
-		scx_bpf_dsq_move_set_slice(&it, slice_ns);
-		moved = scx_bpf_dsq_move(&it, p, SCX_DSQ_LOCAL, 0);
-	}
-	bpf_iter_scx_dsq_destroy(&it);
-	return moved;
-}
-
-/* Moves the task of @pid to this pCPU, if it still waits and may run here. */
-static __noinline bool take_pid(u32 pid, s32 cpu, u64 slice_ns)
-{
-	struct task_struct *p = bpf_task_from_pid(pid);
-	struct task_ctx *t;
-	bool moved = false;
-
-	if (!p)
-		return false;
-	t = task_ctx_of(p);
-	if (t && is_vcpu(t) && may_run_on(p, cpu))
-		moved = take(p, t->slot, slice_ns);
-	bpf_task_release(p);
-	return moved;
-}
-
-/* Dispatches whom a spinner on this pCPU asked for, if that still makes sense. */
-static bool follow_hint(s32 cpu, struct cpu_ctx *c)
-{
-	u32 pid = c->hint_pid;
-	bool moved;
-
-	if (!pid)
-		return false;
-	c->hint_pid = 0;
-	if (!corun_yield_hint_fresh(c->hint_made_ns, bpf_ktime_get_ns(),
-				    tunables())) {
-		count(CORUN_COUNT_yields_stale_aged);
-		return false;
-	}
-	moved = take_pid(pid, cpu, c->hint_slice_ns);
-	count(moved ? CORUN_COUNT_yields_dispatched
-		    : CORUN_COUNT_yields_stale_taken);
-	return moved;
-}
-
-/*
- * The slot with the best claim among those with a task queued, leaving out
- * @except and those that @c tried; -1 when there is none.
- */
-static __noinline s32 best_slot(struct cpu_ctx *c, s32 except)
-{
-	bool found = false;
-	u32 best = 0;
-	u32 slot;
-
-	bpf_for(slot, 0, nr_slots) {
-		u64 tried = c->tried[(slot / 64) % (CORUN_MAX_SLOTS / 64)];
-
-		if (slot == except || (tried & (1ULL << (slot % 64))) ||
-		    scx_bpf_dsq_nr_queued(CORUN_DSQ(slot)) <= 0)
-			continue;
-		if (!found || corun_share_first(vm_of(slot), vm_of(best)))
-			best = slot;
-		found = true;
-	}
-	return found ? (s32)best : -1;
-}
-
-/* Does @prev, whose slice is over, go on? @best: the other VM that waits. */
-static __noinline bool keeps(struct task_ctx *t, u32 slot, s32 best)
-{
-	struct task_struct *head;
-	bool has_head = false;
-	u64 head_vtime_ns = 0;
-
-	bpf_rcu_read_lock();
-	head = __COMPAT_scx_bpf_dsq_peek(CORUN_DSQ(slot));
-	if (head) {
-		has_head = true;
-		head_vtime_ns = BPF_CORE_READ(head, scx.dsq_vtime);
-		/* A sibling is urgent: it goes before any other. */
-		if (state_of(slot)->first_pid)
-			head_vtime_ns = t->vcpu.vtime_ns - 1;
-	}
-	bpf_rcu_read_unlock();
-	return corun_share_keeps(vm_of(slot), &t->vcpu,
-				 best < 0 ? NULL : vm_of(best), has_head,
-				 head_vtime_ns);
-}
-
-/* Takes the urgent vCPU of the VM in @slot, or its first task; false: none. */
-static __noinline bool take_from(u32 slot, s32 cpu)
-{
-	struct vm_state *s = state_of(slot);
-	u32 pid = s->first_pid;
-
-	if (pid && __sync_val_compare_and_swap(&s->first_pid, pid, 0) == pid &&
-	    take_pid(pid, cpu, tun.slice_ns)) {
-		count(CORUN_COUNT_urgent_first);
-		return true;
-	}
-	return scx_bpf_dsq_move_to_local(CORUN_DSQ(slot), 0);
-}
-
-/* Takes the first task that may run here from the VM with the best claim. */
-static __noinline bool take_best(struct cpu_ctx *c, s32 cpu)
-{
-	u32 attempt, taken = 0;
-
-	bpf_for(attempt, 0, CORUN_MAX_SLOTS) {
-		s32 slot = best_slot(c, -1);
-
-		if (slot < 0)
-			break;
-		if (take_from(slot, cpu)) {
-			taken++;
-			break;
-		}
-		/* All its tasks are bound to other pCPUs, or were just taken. */
-		c->tried[(slot / 64) % (CORUN_MAX_SLOTS / 64)] |=
-			1ULL << (slot % 64);
-	}
-	if (!taken)
-		return false;
-	count(CORUN_COUNT_dispatches);
-	return true;
-}
-
-/* The urgent slice on the pCPU of @c ends. */
-static void urgent_ends(struct cpu_ctx *c, u64 now_ns)
-{
-	u64 ran_ns = elapsed_ns(c->serve_start_ns, now_ns);
-	u64 asked_ns = tun.urgent_slice_ns;
-
-	c->serving_pid = 0;
-	c->urgent_end_ns = now_ns;
-	__sync_fetch_and_add(&served.busy_ns, ran_ns);
-	count_by(CORUN_COUNT_urgent_ns, ran_ns);
-	if (ran_ns <= asked_ns)
-		count(CORUN_COUNT_urgent_le_1x);
-	else if (ran_ns <= 2 * asked_ns)
-		count(CORUN_COUNT_urgent_le_2x);
-	else if (ran_ns <= 4 * asked_ns)
-		count(CORUN_COUNT_urgent_le_4x);
-	else
-		count(CORUN_COUNT_urgent_gt_4x);
-}
-
-/* Takes the urgent vCPU that this pCPU was kicked for, for a short slice. */
-static bool serve_urgent(s32 cpu, struct cpu_ctx *c)
-{
-	u32 pid = c->urgent_pid;
-
-	if (!pid)
-		return false;
-	c->urgent_pid = 0;
-	if (!take_pid(pid, cpu, tun.urgent_slice_ns)) {
-		count(CORUN_COUNT_urgent_stale);
-		return false;
-	}
-	c->serving_pid = pid;
-	return true;
-}
-
-/* Takes a vCPU of the gang that this pCPU was kicked for. */
-static bool join_gang(s32 cpu, struct cpu_ctx *c)
-{
-	u32 slot = c->gang_slot;
-
-	if (!slot)
-		return false;
-	c->gang_slot = 0;
-	if (!take_from(slot, cpu))
-		return false;
-	c->join_end_ns = c->gang_end_ns;
-	count(CORUN_COUNT_gang_dispatches);
-	return true;
-}
-
-/* Takes whom this pCPU was asked to run out of turn. */
-static __noinline bool take_marked(s32 cpu, struct cpu_ctx *c)
-{
-	return serve_urgent(cpu, c) || follow_hint(cpu, c) || join_gang(cpu, c);
-}
-
-/*
- * Does @t run on past its slice's end, because it is inside a critical section?
- * Whoever the pCPU was kicked for keeps its mark and comes next.
- */
-static __noinline bool defers(struct task_ctx *t, u32 slot, s32 best)
-{
-	u32 region;
-
-	if (!has(CORUN_MECHANISM_SYMBOLS) || best < 0 || !is_vcpu(t))
-		return false;
-	region = region_now(t);
-	if (!corun_urgent_defers(region, t->deferred, vm_of(slot), vm_of(best),
-				 tunables()))
-		return false;
-	t->deferred++;
-	count(CORUN_COUNT_deferrals);
-	return true;
-}
-
-/* Goes on with the turn that was interrupted on this pCPU. */
-static __noinline bool resume_turn(struct cpu_ctx *c, s32 cpu)
-{
-	u32 pid = c->turn_pid;
-
-	if (!pid || !turn_resumes(c, best_slot(c, -1)))
-		return false;
-	/* Once: who was taken by another pCPU has its turn there. */
-	c->turn_pid = 0;
-	if (!take_pid(pid, cpu, c->turn_left_ns))
-		return false;
-	count(CORUN_COUNT_turns_resumed);
-	return true;
-}
-
-/* @prev, charged until now, runs on for @slice_ns. */
-static void run_on(struct task_struct *prev, struct task_ctx *t, s32 cpu,
-		   struct cpu_ctx *c, u64 now_ns, u64 slice_ns)
-{
-	c->running = t->vcpu;
-	c->run_start_ns = now_ns;
-	if (is_vcpu(t))
-		turn_begins(c, now_ns + slice_ns);
-	scx_bpf_task_set_slice(prev, slice_ns);
-	enforce_slice(cpu, c, now_ns, slice_ns);
-}
-
-/*
- * This pCPU was idle, and was kicked for a task that may not be the one that it
- * took: another idle pCPU is to look at what is left.
- */
-static __noinline void kick_idle_for_rest(struct cpu_ctx *c)
-{
-	const struct cpumask *idle = scx_bpf_get_idle_cpumask();
-	u32 cpu = bpf_cpumask_first(idle);
-
-	scx_bpf_put_idle_cpumask(idle);
-	if (cpu >= nr_cpu_ids || best_slot(c, -1) < 0)
-		return;
-	count(CORUN_COUNT_late_kicks);
-	scx_bpf_kick_cpu((s32)cpu, SCX_KICK_IDLE);
-}
-
-/* A turn ends with @prev still runnable. */
-static void dispatch_after(struct task_struct *prev, struct task_ctx *t,
-			   s32 cpu, struct cpu_ctx *c, u64 now_ns)
-{
-	u32 slot = slot_of(prev, t);
-	s32 best, next = -1;
-
-	settle(t, slot, now_ns);
-	best = best_slot(c, (s32)slot);
-	if (!c->hint_pid && defers(t, slot, best)) {
-		run_on(prev, t, cpu, c, now_ns, tun.defer_ns);
-		return;
-	}
-	if (take_marked(cpu, c))
-		return;
-	if (is_vcpu(t) && c->serving_pid != prev->pid)
-		next = chosen_by_leader(c, slot, best, now_ns);
-	if (next >= 0 && next != (s32)slot && take_from((u32)next, cpu)) {
-		count(CORUN_COUNT_turns_followed);
-		return;
-	}
-	if (next == (s32)slot)
-		best = -1;
-	if (c->serving_pid != prev->pid && keeps(t, slot, best))
-		count(CORUN_COUNT_keeps);
-	else if (resume_turn(c, cpu) ||
-		 (next == (s32)slot && take_from(slot, cpu)) ||
-		 take_best(c, cpu))
-		return;
-	if (c->serving_pid == prev->pid)
-		urgent_ends(c, now_ns);
-	run_on(prev, t, cpu, c, now_ns,
-	       is_vcpu(t) ? aligned_slice(slot, now_ns) : tun.slice_ns);
 }
 
 void BPF_STRUCT_OPS(corun_dispatch, s32 cpu, struct task_struct *prev)
@@ -612,7 +198,7 @@ static void begin_turn(struct task_struct *p, struct task_ctx *t, s32 cpu,
 		if (has(CORUN_MECHANISM_GANG) && new_vm)
 			pull_gang(slot, cpu, now_ns + slice_ns, now_ns);
 		if (is_vcpu(t))
-			turn_begins(c, now_ns + slice_ns);
+			turn_starts(c, t, slot, now_ns + slice_ns);
 	}
 	c->join_end_ns = 0;
 	enforce_slice(cpu, c, now_ns, slice_ns);
@@ -624,18 +210,14 @@ void BPF_STRUCT_OPS(corun_running, struct task_struct *p)
 	struct cpu_ctx *c = cpu_ctx_of(cpu);
 	struct task_ctx *t = task_ctx_of(p);
 	u64 now_ns = scx_bpf_now();
-	struct corun_vm *vm;
 	u32 slot;
 
 	if (!t)
 		return;
 	slot = slot_of(p, t);
-	vm = vm_of(slot);
 	t->run_start_ns = now_ns;
 	t->deferred = 0;
-	vtime_now_ns = corun_later(vtime_now_ns, vm->vtime_ns);
-	vm->vcpu_vtime_now_ns =
-		corun_later(vm->vcpu_vtime_now_ns, t->vcpu.vtime_ns);
+	move_clocks(t, slot);
 	if (c)
 		begin_turn(p, t, cpu, c, slot, now_ns);
 	if (is_vcpu(t))

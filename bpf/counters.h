@@ -24,6 +24,7 @@
 	X(turns_followed) /* ... gave way to the VM that a sibling gave way to */  \
 	X(keeps) /* slice ended, but nobody had a better claim */                  \
 	X(wakeup_preemptions) /* running task kicked off for a waking one */       \
+	X(slices_cut) /* ... or to be, once it has run a little more */            \
 	X(idle_kicks) /* idle pCPU woken for a queued task */                      \
 	X(yields_replaced) /* another sibling than KVM's was chosen */             \
 	X(spins) /* KVM was told that a vCPU spins */                              \

@@ -35,20 +35,40 @@ static int on_slice_end(void *map, u32 *key, struct slice_timer *timer)
 	return 0;
 }
 
-/* Ends what runs on @cpu after @slice_ns; long slices are left to the tick. */
-static void enforce_slice(s32 cpu, struct cpu_ctx *c, u64 now_ns, u64 slice_ns)
+static void end_slice_in(s32 cpu, struct cpu_ctx *c, u64 now_ns, u64 slice_ns)
 {
 	struct slice_timer *timer;
 	u32 key = (u32)cpu;
 
-	c->enforced_end_ns = 0;
-	if (slice_ns >= tun.slice_ns / 2)
-		return;
 	timer = bpf_map_lookup_elem(&slice_timers, &key);
 	if (!timer)
 		return;
 	c->enforced_end_ns = now_ns + slice_ns;
 	bpf_timer_start(&timer->timer, slice_ns, BPF_F_TIMER_CPU_PIN);
+}
+
+/* Ends what runs on @cpu after @slice_ns; long slices are left to the tick. */
+static void enforce_slice(s32 cpu, struct cpu_ctx *c, u64 now_ns, u64 slice_ns)
+{
+	c->enforced_end_ns = 0;
+	if (slice_ns < tun.slice_ns / 2)
+		end_slice_in(cpu, c, now_ns, slice_ns);
+}
+
+/*
+ * What runs on @cpu, from whichever pCPU this is, stops after @wait_ns to let who has
+ * the best claim go on: it had none that was good enough when it woke.
+ */
+static void cut_slice(s32 cpu, u64 now_ns, u64 wait_ns)
+{
+	struct cpu_ctx *c = cpu_ctx_of(cpu);
+	u64 end_ns = now_ns + wait_ns;
+
+	if (!c || elapsed_ns(c->run_start_ns, end_ns) >= tun.slice_ns ||
+	    (c->enforced_end_ns && elapsed_ns(c->enforced_end_ns, end_ns)))
+		return;
+	count(CORUN_COUNT_slices_cut);
+	end_slice_in(cpu, c, now_ns, wait_ns);
 }
 
 static s32 init_slice_timers(void)

@@ -99,9 +99,12 @@ struct task_ctx {
 	u32 vcpu_id;
 	/* Times in a row that its slice's end was put off. */
 	u32 deferred;
+	/* It slept before it waited for a pCPU. */
+	u32 woken;
 	/* The VM, or the host, among whose threads its vtime counts. */
 	u32 home_slot;
 	u32 home_generation;
+	u32 reserved;
 };
 
 /* Per pCPU. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Turns: what a vCPU was given, however often tasks of the host or short slices
- * of urgent vCPUs come in between. Without this the pCPU would choose anew after
+ * Turns: what a vCPU was given, however often tasks of the host, short slices of
+ * urgent vCPUs or vCPUs that wake and sleep again come in between. Without this the pCPU would choose anew after
  * each, so that slices were as long as the host is quiet, and the vCPUs of a VM
  * would hardly ever run at the same time.
  */
@@ -28,6 +28,39 @@ static u64 aligned_slice(u32 slot, u64 now_ns)
 	slice_ns = corun_gang_align(
 		s->coupled, elapsed_ns(now_ns, s->turn_end_ns), tunables());
 	s->turn_end_ns = now_ns + slice_ns;
+	return slice_ns;
+}
+
+/*
+ * vCPU @t of the VM in @slot comes to run on the pCPU of @c, not out of turn, until
+ * @end_ns.
+ */
+static void turn_starts(struct cpu_ctx *c, const struct task_ctx *t, u32 slot,
+			u64 end_ns)
+{
+	/*
+	 * Who woke may sleep soon, and whom it preempted then goes on; but not a
+	 * sibling, or their VM would have the pCPU for both turns.
+	 */
+	if (t->woken && slot != c->turn_slot)
+		c->turn_end_ns = end_ns;
+	else
+		turn_begins(c, end_ns);
+}
+
+/*
+ * Slice of a vCPU of the VM in @slot that keeps its pCPU: what is left of its turn,
+ * if it was stopped within @its_turn, or a new one.
+ */
+static u64 kept_slice(struct cpu_ctx *c, u32 slot, bool its_turn, u64 now_ns)
+{
+	u64 slice_ns = elapsed_ns(now_ns, c->turn_end_ns);
+
+	if (its_turn &&
+	    corun_share_resumes(vm_of(slot), NULL, slice_ns, tunables()))
+		return slice_ns;
+	slice_ns = aligned_slice(slot, now_ns);
+	turn_begins(c, now_ns + slice_ns);
 	return slice_ns;
 }
 

@@ -28,6 +28,22 @@ CORUN_INLINE u64 corun_share_vtime(u64 delta_ns, u32 weight)
 	return delta_ns * CORUN_WEIGHT_DEFAULT / corun_share_weight(weight);
 }
 
+/* More vtime than parties are ever apart, 13 days: times any weight it fits 64 bits. */
+#define CORUN_SHARE_FAR_NS (1ULL << 50)
+
+/*
+ * The least CPU time that is at least @vtime_ns for a party of @weight; of more
+ * vtime than CORUN_SHARE_FAR_NS, that one's.
+ */
+CORUN_INLINE u64 corun_share_cpu_ns(u64 vtime_ns, u32 weight)
+{
+	if (vtime_ns > CORUN_SHARE_FAR_NS)
+		vtime_ns = CORUN_SHARE_FAR_NS;
+	return (vtime_ns * corun_share_weight(weight) + CORUN_WEIGHT_DEFAULT -
+		1) /
+	       CORUN_WEIGHT_DEFAULT;
+}
+
 /*
  * Charges @delta_ns of CPU time to a vCPU. Its VM is charged by the caller with
  * corun_share_vtime(), atomically where several pCPUs do it at once.
@@ -61,28 +77,27 @@ CORUN_INLINE bool corun_share_first(const struct corun_vm *a,
 }
 
 /*
- * Does a waking vCPU preempt the running one? @ran_ns is what the running one
- * has not been charged for yet. Within one VM the lower level decides.
+ * After how much more CPU time of the running vCPU does a waking one preempt it, ns;
+ * 0: now. @ran_ns is what the running one has not been charged for yet. Within one
+ * VM the lower level decides. A pCPU that only looked at the moment of the wake-up
+ * would make who comes a moment too early wait for the end of a slice.
  */
-CORUN_INLINE bool corun_share_preempts(const struct corun_vm *waking_vm,
-				       const struct corun_vcpu *waking,
-				       const struct corun_vm *running_vm,
-				       const struct corun_vcpu *running,
-				       bool same_vm, u64 ran_ns,
-				       const struct corun_tunables *tun)
+CORUN_INLINE u64 corun_share_preempts_in(const struct corun_vm *waking_vm,
+					 const struct corun_vcpu *waking,
+					 const struct corun_vm *running_vm,
+					 const struct corun_vcpu *running,
+					 bool same_vm, u64 ran_ns,
+					 const struct corun_tunables *tun)
 {
-	u64 wake_vtime, run_vtime;
+	u64 wake_vtime = same_vm ? waking->vtime_ns : waking_vm->vtime_ns;
+	u64 run_vtime = same_vm ? running->vtime_ns : running_vm->vtime_ns;
+	u32 weight = same_vm ? running->weight : running_vm->weight;
+	u64 due_vtime = wake_vtime + tun->wakeup_gran_ns + 1;
 
-	if (same_vm) {
-		wake_vtime = waking->vtime_ns;
-		run_vtime = running->vtime_ns +
-			    corun_share_vtime(ran_ns, running->weight);
-	} else {
-		wake_vtime = waking_vm->vtime_ns;
-		run_vtime = running_vm->vtime_ns +
-			    corun_share_vtime(ran_ns, running_vm->weight);
-	}
-	return corun_before(wake_vtime + tun->wakeup_gran_ns, run_vtime);
+	run_vtime += corun_share_vtime(ran_ns, weight);
+	if (!corun_before(run_vtime, due_vtime))
+		return 0;
+	return corun_share_cpu_ns(due_vtime - run_vtime, weight);
 }
 
 /*

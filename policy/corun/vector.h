@@ -19,7 +19,7 @@ enum corun_vector_op {
 	CORUN_OP_SHARE_VTIME = 0,
 	CORUN_OP_SHARE_CHARGE = 1,
 	CORUN_OP_SHARE_WAKE = 2,
-	CORUN_OP_SHARE_PREEMPTS = 3,
+	CORUN_OP_SHARE_PREEMPTS_IN = 3,
 	CORUN_OP_SHARE_KEEPS = 4,
 	CORUN_OP_YIELD_DECIDE = 5,
 	CORUN_OP_YIELD_SLICE = 6,
@@ -70,9 +70,9 @@ CORUN_INLINE void corun_vector_share(struct corun_vector *v)
 	struct corun_vm b = { .vtime_ns = v->in[4], .weight = (u32)v->in[5] };
 	struct corun_vcpu y = { .vtime_ns = v->in[6], .weight = (u32)v->in[7] };
 
-	if (v->op == CORUN_OP_SHARE_PREEMPTS)
-		v->out[0] = corun_share_preempts(&a, &x, &b, &y, v->in[8],
-						 v->in[9], &v->tun);
+	if (v->op == CORUN_OP_SHARE_PREEMPTS_IN)
+		v->out[0] = corun_share_preempts_in(&a, &x, &b, &y, v->in[8],
+						    v->in[9], &v->tun);
 	else
 		v->out[0] = corun_share_keeps(&a, &x, v->in[8] & 1 ? &b : 0,
 					      v->in[8] & 2, v->in[9]);
@@ -219,7 +219,7 @@ CORUN_INLINE void corun_vector_run(struct corun_vector *v)
 		v->out[0] = corun_share_wake(v->in[0], v->in[1], (u32)v->in[2],
 					     &v->tun);
 		break;
-	case CORUN_OP_SHARE_PREEMPTS:
+	case CORUN_OP_SHARE_PREEMPTS_IN:
 	case CORUN_OP_SHARE_KEEPS:
 		corun_vector_share(v);
 		break;

@@ -16,7 +16,7 @@ unsafe extern "C" {
         tun: *const Tunables,
     ) -> u64;
     pub(crate) fn corun_native_share_first(a: *const Vm, b: *const Vm) -> bool;
-    pub(crate) fn corun_native_share_preempts(
+    pub(crate) fn corun_native_share_preempts_in(
         waking_vm: *const Vm,
         waking: *const Vcpu,
         running_vm: *const Vm,
@@ -24,7 +24,7 @@ unsafe extern "C" {
         same_vm: bool,
         ran_ns: u64,
         tun: *const Tunables,
-    ) -> bool;
+    ) -> u64;
     pub(crate) fn corun_native_share_keeps(
         vm: *const Vm,
         vcpu: *const Vcpu,

@@ -115,18 +115,18 @@ pub struct Party<'a> {
     pub vcpu: &'a Vcpu,
 }
 
-/// True when `waking` preempts `running`, which ran `ran_ns` that it was not yet
-/// charged for (`corun_share_preempts`).
-pub fn preempts(
+/// After how much more CPU time of `running`, which ran `ran_ns` that it was not yet
+/// charged for, `waking` preempts it, ns; 0: now (`corun_share_preempts_in`).
+pub fn preempts_in(
     waking: Party<'_>,
     running: Party<'_>,
     same_vm: bool,
     ran_ns: u64,
     tunables: &Tunables,
-) -> bool {
+) -> u64 {
     // SAFETY: the references are valid for the call.
     unsafe {
-        ffi::corun_native_share_preempts(
+        ffi::corun_native_share_preempts_in(
             waking.vm,
             waking.vcpu,
             running.vm,

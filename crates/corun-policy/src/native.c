@@ -55,11 +55,12 @@ u64 corun_native_share_wake(u64 vtime_ns, u64 now_ns, u32 lanes,
 			    const struct corun_tunables *tun);
 bool corun_native_share_first(const struct corun_vm *a,
 			      const struct corun_vm *b);
-bool corun_native_share_preempts(const struct corun_vm *waking_vm,
-				 const struct corun_vcpu *waking,
-				 const struct corun_vm *running_vm,
-				 const struct corun_vcpu *running, bool same_vm,
-				 u64 ran_ns, const struct corun_tunables *tun);
+u64 corun_native_share_preempts_in(const struct corun_vm *waking_vm,
+				   const struct corun_vcpu *waking,
+				   const struct corun_vm *running_vm,
+				   const struct corun_vcpu *running,
+				   bool same_vm, u64 ran_ns,
+				   const struct corun_tunables *tun);
 bool corun_native_share_keeps(const struct corun_vm *vm,
 			      const struct corun_vcpu *vcpu,
 			      const struct corun_vm *best, bool has_head,
@@ -130,14 +131,15 @@ bool corun_native_share_first(const struct corun_vm *a,
 	return corun_share_first(a, b);
 }
 
-bool corun_native_share_preempts(const struct corun_vm *waking_vm,
-				 const struct corun_vcpu *waking,
-				 const struct corun_vm *running_vm,
-				 const struct corun_vcpu *running, bool same_vm,
-				 u64 ran_ns, const struct corun_tunables *tun)
+u64 corun_native_share_preempts_in(const struct corun_vm *waking_vm,
+				   const struct corun_vcpu *waking,
+				   const struct corun_vm *running_vm,
+				   const struct corun_vcpu *running,
+				   bool same_vm, u64 ran_ns,
+				   const struct corun_tunables *tun)
 {
-	return corun_share_preempts(waking_vm, waking, running_vm, running,
-				    same_vm, ran_ns, tun);
+	return corun_share_preempts_in(waking_vm, waking, running_vm, running,
+				       same_vm, ran_ns, tun);
 }
 
 bool corun_native_share_keeps(const struct corun_vm *vm,

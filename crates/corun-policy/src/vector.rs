@@ -9,7 +9,7 @@ pub const OPS: [&str; 21] = [
     "share_vtime",
     "share_charge",
     "share_wake",
-    "share_preempts",
+    "share_preempts_in",
     "share_keeps",
     "yield_decide",
     "yield_slice",

@@ -3,7 +3,7 @@
 
 use corun_policy::{
     Party, Tunables, Vcpu, Verdict, Vm, YieldInput, before, charge, decide, first, hint_fresh,
-    keeps, preempts, vtime, wake, yield_slice,
+    keeps, preempts_in, vtime, wake, yield_slice,
 };
 use proptest::prelude::*;
 
@@ -45,7 +45,29 @@ proptest! {
         let b = Vm { vtime_ns: origin.wrapping_add(apart), weight: wb, ..Vm::default() };
         let v = Vcpu { weight: 100, ..Vcpu::default() };
         let (pa, pb) = (Party { vm: &a, vcpu: &v }, Party { vm: &b, vcpu: &v });
-        prop_assert!(!(preempts(pa, pb, false, 0, &t) && preempts(pb, pa, false, 0, &t)));
+        let preempts = |x, y| preempts_in(x, y, false, 0, &t) == 0;
+        prop_assert!(!(preempts(pa, pb) && preempts(pb, pa)));
+    }
+
+    #[test]
+    fn who_is_told_to_wait_preempts_after_that_time_and_no_sooner(
+        origin in any::<u64>(), apart in -1_000_000_000_i64..1_000_000_000,
+        weight in 1_u32..=10_000, ran in 0..1_000_000_000_u64,
+    ) {
+        let t = Tunables::default();
+        let waking = Vm { vtime_ns: origin, weight: 100, ..Vm::default() };
+        let vtime_ns = origin.wrapping_add_signed(apart);
+        let running = Vm { vtime_ns, weight, ..Vm::default() };
+        let v = Vcpu { weight: 100, ..Vcpu::default() };
+        let after = |ran_ns| {
+            let (waking, running) = (Party { vm: &waking, vcpu: &v }, Party { vm: &running, vcpu: &v });
+            preempts_in(waking, running, false, ran_ns, &t)
+        };
+        let wait_ns = after(ran);
+        prop_assert_eq!(after(ran + wait_ns), 0);
+        // Both charges lose a part of a unit of vtime.
+        let slack_ns = 2 * (u64::from(weight) / 100 + 1);
+        prop_assert!(wait_ns <= slack_ns || after(ran + wait_ns - slack_ns) > 0);
     }
 
     #[test]

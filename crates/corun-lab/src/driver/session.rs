@@ -131,7 +131,9 @@ impl Session {
     /// An error that names `guest` and shows the end of its serial log, and of
     /// its VMM's output.
     pub(super) fn suspect(&self, guest: &str, what: &str) -> DriverError {
-        let log = qemu::tail(&self.places.log(guest), 15);
+        // A kernel's report on an init that died is some 40 lines, and what init said
+        // comes before it.
+        let log = qemu::tail(&self.places.log(guest), 60);
         let vmm = qemu::tail(&self.places.vmm_output(guest), 5);
         DriverError::EmulatorSuspect(format!(
             "guest {guest} {what}; end of its serial log:\n{log}\nend of its VMM's output:\n{vmm}"

@@ -149,32 +149,56 @@ impl Corun {
         elsewhere
     }
 
-    /// Would `task`, waking, preempt what runs on `cpu`?
-    fn preempts(&self, host: &Host<'_>, vm: usize, task: TaskId, cpu: CpuId) -> bool {
+    /// After how much more time of what runs on `cpu` does `task`, waking, preempt it?
+    /// `None`: somebody does already.
+    fn preempts_in(&self, host: &Host<'_>, vm: usize, task: TaskId, cpu: CpuId) -> Option<u64> {
         let c = &self.cpus[cpu as usize];
-        let Some(curr) = c.curr.filter(|_| !c.kick_pending) else {
-            return false;
-        };
+        let curr = c.curr.filter(|_| !c.kick_pending)?;
         let running_vm = host.tasks[curr as usize].vm as usize;
         let ran_ns = host.now_ns - c.run_start_ns;
-        corun_policy::preempts(
+        Some(corun_policy::preempts_in(
             self.party(vm, task),
             self.party(running_vm, curr),
             vm == running_vm,
             ran_ns,
             &self.tun,
-        )
+        ))
     }
 
-    /// Kicks one pCPU off its task for `task`, if one should give way.
+    /// Kicks one pCPU off its task for `task`, if one should give way, or sees to it
+    /// that the first that should soon does.
     fn kick_for_wakeup(&mut self, host: &mut Host<'_>, vm: usize, task: TaskId) {
         let prev_cpu = host.tasks[task as usize].cpu;
-        let all = 0..CpuId::try_from(self.cpus.len()).unwrap_or(0);
-        let others = all.filter(|&c| c != prev_cpu && host.may_run_on(task, c));
-        let mut victims = std::iter::once(prev_cpu).chain(others);
-        if let Some(cpu) = victims.find(|&c| self.preempts(host, vm, task, c)) {
-            self.cpu(cpu).kick_pending = true;
-            host.kick(cpu);
+        let mut first = None;
+        for cpu in around(prev_cpu, self.cpus.len()) {
+            if !host.may_run_on(task, cpu) {
+                continue;
+            }
+            let Some(wait_ns) = self.preempts_in(host, vm, task, cpu) else {
+                continue;
+            };
+            if wait_ns == 0 {
+                self.cpu(cpu).kick_pending = true;
+                host.kick(cpu);
+                return;
+            }
+            if first.is_none_or(|(least_ns, _)| wait_ns < least_ns) {
+                first = Some((wait_ns, cpu));
+            }
+        }
+        if let Some((wait_ns, cpu)) = first {
+            self.cut_slice(host, cpu, wait_ns);
+        }
+    }
+
+    /// What runs on `cpu` gives its pCPU to a better claim, if there is one, after
+    /// `wait_ns`.
+    fn cut_slice(&mut self, host: &mut Host<'_>, cpu: CpuId, wait_ns: u64) {
+        let end_ns = host.now_ns + wait_ns;
+        let c = self.cpu(cpu);
+        if end_ns < c.slice_end_ns {
+            c.slice_end_ns = end_ns;
+            host.set_timer(cpu, end_ns);
         }
     }
 
@@ -182,6 +206,7 @@ impl Corun {
     fn enqueue(&mut self, host: &mut Host<'_>, task: TaskId, waking: bool) {
         let vm = host.tasks[task as usize].vm as usize;
         self.note_waits(host, task, waking);
+        self.recs[task as usize].woken = waking;
         let vcpus = &self.vcpus;
         let vtime_ns = vcpus[task as usize].vtime_ns;
         let queue = &mut self.queues[vm];
@@ -194,13 +219,17 @@ impl Corun {
         }
     }
 
+    /// `task` was chosen: those who sleep are measured against where it is.
+    fn move_clocks(&mut self, host: &Host<'_>, task: TaskId) {
+        let vm = &mut self.vms[host.tasks[task as usize].vm as usize];
+        self.vtime_now_ns = later(self.vtime_now_ns, vm.vtime_ns);
+        let vtime_ns = self.vcpus[task as usize].vtime_ns;
+        vm.vcpu_vtime_now_ns = later(vm.vcpu_vtime_now_ns, vtime_ns);
+    }
+
     /// `corun_running`; returns the slice that it gets.
     fn starts(&mut self, host: &mut Host<'_>, cpu: CpuId, task: TaskId, slice_ns: u64) -> u64 {
-        let vm = host.tasks[task as usize].vm as usize;
-        let v = &mut self.vms[vm];
-        self.vtime_now_ns = later(self.vtime_now_ns, v.vtime_ns);
-        let vtime_ns = self.vcpus[task as usize].vtime_ns;
-        v.vcpu_vtime_now_ns = later(v.vcpu_vtime_now_ns, vtime_ns);
+        self.move_clocks(host, task);
         self.recs[task as usize].deferred = 0;
         let slice_ns = self.begin_turn(host, cpu, task, slice_ns);
         self.note_runs(host, task);
@@ -226,7 +255,7 @@ impl Corun {
             None if slice_ns == self.tun.slice_ns => self.aligned_slice(vm, now_ns),
             None => slice_ns,
         };
-        self.turn_begins(cpu, now_ns + slice_ns);
+        self.turn_starts(host, cpu, task, now_ns + slice_ns);
         if new_vm && self.mechanisms.has(Mechanisms::GANG) {
             self.pull_gang(host, vm, cpu, now_ns + slice_ns);
         }
@@ -291,6 +320,7 @@ impl HostScheduler for Corun {
         self.set_curr(cpu, Some(next));
         self.cpu(cpu).run_start_ns = host.now_ns;
         let slice_ns = if Some(next) == prev {
+            self.move_clocks(host, next);
             slice_ns
         } else {
             if let Some(prev) = prev {

@@ -182,7 +182,11 @@ impl Corun {
             best = None;
         }
         if serving || !self.keeps(host, prev, best) {
-            let taken = self.resume_turn(host, cpu);
+            let taken = if serving {
+                self.resume_turn(host, cpu)
+            } else {
+                None
+            };
             let taken = taken.or_else(|| {
                 let sibling = next.filter(|&next| next == vm);
                 sibling.and_then(|vm| Some((self.take_from(host, cpu, vm)?, self.tun.slice_ns)))
@@ -194,8 +198,6 @@ impl Corun {
         if serving {
             self.urgent_ends(cpu, host.now_ns);
         }
-        let slice_ns = self.aligned_slice(vm, host.now_ns);
-        self.turn_begins(cpu, host.now_ns + slice_ns);
-        (prev, slice_ns)
+        (prev, self.kept_slice(cpu, vm, !serving, host.now_ns))
     }
 }

@@ -79,6 +79,8 @@ pub(super) struct Rec {
     /// Where it was stopped: `enum corun_region`, and whether in the kernel.
     pub(super) region: u32,
     pub(super) in_kernel: bool,
+    /// It slept before it waited for a pCPU.
+    pub(super) woken: bool,
     /// Times in a row that its slice's end was put off.
     pub(super) deferred: u64,
 }

@@ -13,6 +13,32 @@ impl Corun {
         c.turn = None;
     }
 
+    /// `task` comes to run on `cpu`, not out of turn, until `end_ns`.
+    pub(super) fn turn_starts(&mut self, host: &Host<'_>, cpu: CpuId, task: TaskId, end_ns: u64) {
+        let vm_of = |task: TaskId| host.tasks[task as usize].vm;
+        let interrupted = self.cpu(cpu).turn;
+        let sibling = interrupted.is_some_and(|(turn, _)| vm_of(turn) == vm_of(task));
+        // Who woke may sleep soon, and whom it preempted then goes on; but not a
+        // sibling, or their VM would have the pCPU for both turns.
+        if self.recs[task as usize].woken && !sibling {
+            self.cpu(cpu).turn_end_ns = end_ns;
+        } else {
+            self.turn_begins(cpu, end_ns);
+        }
+    }
+
+    /// Slice of a vCPU of `vm` that keeps `cpu`: what is left of its turn, if it was
+    /// stopped within `its_turn`, or a new one.
+    pub(super) fn kept_slice(&mut self, cpu: CpuId, vm: usize, its_turn: bool, now_ns: u64) -> u64 {
+        let left_ns = self.cpu(cpu).turn_end_ns.saturating_sub(now_ns);
+        if its_turn && corun_policy::resumes(&self.vms[vm], None, left_ns, &self.tun) {
+            return left_ns;
+        }
+        let slice_ns = self.aligned_slice(vm, now_ns);
+        self.turn_begins(cpu, now_ns + slice_ns);
+        slice_ns
+    }
+
     /// `task` is stopped although it could run on.
     pub(super) fn turn_stops(&mut self, cpu: CpuId, task: TaskId, now_ns: u64) {
         let c = self.cpu(cpu);

@@ -39,6 +39,68 @@ fn who_gives_way_to_an_urgent_vcpu_goes_on_with_its_turn() {
     );
 }
 
+/// Wakes task 1, and waits until it runs; how long that took, ns.
+fn wake_to_run(world: &mut World, task: u32) -> u64 {
+    let woken_ns = world.now_ns;
+    world.wake(task);
+    world.run_until(woken_ns + 100 * MS, |w| {
+        w.tasks[task as usize].state == TaskState::Running
+    });
+    world.now_ns - woken_ns
+}
+
+#[test]
+fn who_slept_while_one_computed_undisturbed_has_no_more_than_a_sleepers_credit() {
+    let tasks = [(0, Life::Burn), (1, Life::Sleeps)].map(|(vm, life)| task(vm, life));
+    let mut world = World::new(&kind("corun"), 1, tasks.to_vec());
+    world.run(1_000 * MS);
+    assert!(wake_to_run(&mut world, 1) < MS / 10);
+    world.run(world.now_ns + 100 * MS);
+    let percent = world.used_ns[1] / MS;
+    assert!((50..=56).contains(&percent), "{percent} %");
+}
+
+#[test]
+fn who_wakes_a_moment_too_early_to_preempt_does_not_wait_for_the_end_of_a_slice() {
+    let tasks = [(0, Life::Burn), (1, Life::Sleeps)].map(|(vm, life)| task(vm, life));
+    let mut world = World::new(&kind("corun"), 1, tasks.to_vec());
+    world.run(100 * MS);
+    let mut waits = Vec::new();
+    for _ in 0..200 {
+        waits.push(wake_to_run(&mut world, 1));
+        // Wants 57 %, so that its credit is soon used up.
+        world.run(world.now_ns + MS * 12 / 10);
+        world.block(0);
+        world.run(world.now_ns + MS * 9 / 10);
+    }
+    let burned_ns = world.used_ns[0] - 100 * MS;
+    let percent = world.used_ns[1] * 100 / (burned_ns + world.used_ns[1]);
+    assert!((48..=54).contains(&percent), "{percent} %");
+    // The burner's slices end 2.1 ms after it wakes.
+    waits.sort_unstable();
+    assert!(waits[150] > MS / 4, "it never had to wait: {waits:?}");
+    assert!(waits[199] < MS, "{waits:?}");
+}
+
+#[test]
+fn whom_a_waking_vcpu_preempts_goes_on_with_its_turn_once_that_sleeps() {
+    let lives = [(0, Life::Burn), (0, Life::Burn), (1, Life::Sleeps)];
+    let tasks = lives.map(|(vm, life)| task(vm, life)).to_vec();
+    let mut world = World::new(&kind("corun"), 1, tasks);
+    world.run(100 * MS);
+    let mut went_on = 0;
+    for _ in 0..100 {
+        world.run(world.now_ns + MS * 7 / 10);
+        let before = world.current(0);
+        assert!(wake_to_run(&mut world, 2) < MS / 10);
+        world.run(world.now_ns + MS / 10);
+        world.block(0);
+        went_on += u32::from(world.current(0) == before);
+    }
+    // Not the turns that ended just then.
+    assert!(went_on > 90, "{went_on} of 100");
+}
+
 /// Two VMs of two have both pCPUs and woke in no order. How many moments of a slice
 /// (3 ms) there are at which turns end, and for how much of the time one VM has both
 /// pCPUs, per cent.

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Whose task a task is, and what it is charged: the shares of VMs and of vCPUs. */
+#ifndef CORUN_SHARE_BPF_H
+#define CORUN_SHARE_BPF_H
+
+#include "state.bpf.h"
+
+/* The slot whose queue @p belongs to. */
+static u32 find_slot(struct task_struct *p, struct task_ctx *t)
+{
+	u32 tgid = p->tgid;
+	u32 *slot;
+
+	if (is_vcpu(t))
+		return t->slot;
+	if (p->flags & PF_KTHREAD)
+		return CORUN_HOST_SLOT;
+	slot = bpf_map_lookup_elem(&slot_by_tgid, &tgid);
+	return slot ? *slot : CORUN_HOST_SLOT;
+}
+
+/*
+ * The same; and when that is another VM than a moment ago, because @p's process
+ * has become a VMM or has lost its VM, @p joins its peers there as one of them:
+ * vtimes of two VMs cannot be compared.
+ */
+static __noinline u32 slot_of(struct task_struct *p, struct task_ctx *t)
+{
+	u32 slot = find_slot(p, t);
+	u32 generation = info_of(slot)->generation;
+
+	if (t->home_slot != slot || t->home_generation != generation) {
+		t->home_slot = slot;
+		t->home_generation = generation;
+		t->vcpu.vtime_ns = vm_of(slot)->vcpu_vtime_now_ns;
+	}
+	return slot;
+}
+
+/* Charges @p for what it ran since it was charged last. */
+static void settle(struct task_ctx *t, u32 slot, u64 now_ns)
+{
+	struct corun_vm *vm = vm_of(slot);
+	u64 ran_ns;
+
+	if (!t->run_start_ns)
+		return;
+	ran_ns = elapsed_ns(t->run_start_ns, now_ns);
+	t->run_start_ns = now_ns;
+	corun_share_charge_vcpu(&t->vcpu, ran_ns);
+	/* Several pCPUs charge one VM at once. */
+	__sync_fetch_and_add(&vm->vtime_ns,
+			     corun_share_vtime(ran_ns, vm->weight));
+	__sync_fetch_and_add(&vm->used_ns, ran_ns);
+}
+
+/* How many pCPUs the VM in @slot, or the host, can use at once. */
+static u32 lanes_of(u32 slot)
+{
+	u32 vcpus = info_of(slot)->nr_vcpus;
+
+	if (slot == CORUN_HOST_SLOT || vcpus > nr_cpu_ids)
+		return nr_cpu_ids;
+	return vcpus;
+}
+
+/* Limits what a VM and a vCPU may have saved up while they slept. */
+static void wake_vtimes(struct task_ctx *t, u32 slot)
+{
+	struct corun_vm *vm = vm_of(slot);
+	u64 old = vm->vtime_ns;
+	u64 capped =
+		corun_share_wake(old, vtime_now_ns, lanes_of(slot), tunables());
+
+	/* Lost to a concurrent charge: that one moved it forward, good enough. */
+	if (capped != old)
+		__sync_val_compare_and_swap(&vm->vtime_ns, old, capped);
+	t->vcpu.vtime_ns = corun_share_wake(
+		t->vcpu.vtime_ns, vm->vcpu_vtime_now_ns, 1, tunables());
+}
+
+/* @t was chosen: those who sleep are measured against where it is. */
+static void move_clocks(struct task_ctx *t, u32 slot)
+{
+	struct corun_vm *vm = vm_of(slot);
+
+	vtime_now_ns = corun_later(vtime_now_ns, vm->vtime_ns);
+	vm->vcpu_vtime_now_ns =
+		corun_later(vm->vcpu_vtime_now_ns, t->vcpu.vtime_ns);
+}
+
+#endif /* CORUN_SHARE_BPF_H */
