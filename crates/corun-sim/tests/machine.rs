@@ -6,7 +6,7 @@ mod common;
 use common::random::{FLUSHES, KINDS, LOCKS};
 use common::{Build, model};
 use corun_case::SchedulerKind;
-use corun_case::sim::HaltPoll;
+use corun_case::sim::{HaltPoll, SpinlockKind};
 use corun_sim::run;
 
 #[test]
@@ -117,6 +117,29 @@ fn steered_polling_is_off_while_others_want_the_cpu_and_full_when_nobody_does() 
         steered_ns < adaptive_ns / 10,
         "polled {steered_ns} ns, {adaptive_ns} without steering"
     );
+}
+
+#[test]
+fn a_halting_waiter_for_a_pv_ticket_gives_its_time_to_a_kicked_sibling() {
+    let honoured = |lock| {
+        let mut s = Build::new(4, SchedulerKind::Cfs)
+            .vm("a", 16, "ebizzy")
+            .vm("b", 16, "ebizzy")
+            .seconds(1.0)
+            .scenario();
+        s.kvm.ple = None;
+        for vm in &mut s.vms {
+            vm.kernel.spinlock = lock;
+        }
+        let outcome = run(&s).expect("runs");
+        let vm = outcome.vm("a").expect("guest");
+        let count = |name| vm.figure(name, outcome.measured_ns).expect("counted");
+        assert!(count("count.halts") > 0.0, "{lock:?}: nobody halts");
+        count("count.yield.honoured")
+    };
+    assert!(honoured(SpinlockKind::PvTicket) > 0.0);
+    // Nothing else asks for directed yields here.
+    assert!(honoured(SpinlockKind::PvQueued) < 1.0);
 }
 
 #[test]

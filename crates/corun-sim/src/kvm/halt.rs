@@ -8,7 +8,7 @@ use crate::machine::slots::Event;
 use crate::machine::state::{FOREVER, Mode, Place, Then, irq};
 use crate::machine::stats::counter;
 use crate::trace::Kind;
-use corun_case::sim::{HaltPoll, Hypervisor};
+use corun_case::sim::{HaltPoll, Hypervisor, SpinlockKind};
 
 /// `halt_poll_ns_grow_start`.
 const GROW_START_NS: u64 = 10_000;
@@ -26,6 +26,9 @@ impl Machine<'_> {
             self.busy(p, self.costs.entry_ns, 0, Then::Enter);
             return;
         }
+        if self.vcpus[v].pv_wait {
+            self.donate(p, v);
+        }
         let poll_ns = self.poll_length_ns(v);
         let wanted = self.pcpus[p].need_resched
             || self.with_sched(|s, host| s.has_waiting(host, p as CpuId));
@@ -38,6 +41,25 @@ impl Machine<'_> {
             self.cancel(Event::Work(p));
         } else {
             self.arm(Event::Work(p), self.now_ns + poll_ns);
+        }
+    }
+
+    /// A waiter for a paravirtual ticket lock that halts gives its time to a sibling
+    /// that was kicked and has no pCPU (seed 001, figures 6 and 8; what Linux 3.12
+    /// took of these patches does not).
+    fn donate(&mut self, p: usize, v: usize) {
+        let vm = &self.vms[self.vcpus[v].vm];
+        if vm.spinlock != SpinlockKind::PvTicket {
+            return;
+        }
+        let mut siblings = vm.first_vcpu..vm.first_vcpu + vm.vcpus;
+        let kicked = siblings.find(|to| {
+            let to = &self.vcpus[*to];
+            to.place == Place::Ready && to.pending & irq::KICK != 0
+        });
+        if let Some(to) = kicked {
+            self.charge(p);
+            self.directed_yield(p, v, to);
         }
     }
 
