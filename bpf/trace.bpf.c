@@ -5,6 +5,7 @@
  */
 #include <scx/common.bpf.h>
 
+#include "kvm_records.bpf.h"
 #include "kvm_types.bpf.h"
 #include "svm_types.bpf.h"
 #include "trace_state.bpf.h"
@@ -14,14 +15,6 @@ char _license[] SEC("license") = "GPL";
 /* Delivery modes of interrupts that are injected by vector. */
 #define APIC_MODE_FIXED 0
 #define APIC_MODE_LOWEST 0x100
-
-/* The kernel's tracepoint record, by field name: what is in a register is not
- * in memory on Intel. */
-struct trace_event_raw_kvm_exit___corun {
-	unsigned int exit_reason;
-	unsigned long guest_rip;
-	u32 isa;
-} __attribute__((preserve_access_index));
 
 /* The place of @kvm, given at first sight; a VM keeps it to the end. */
 static u32 vm_of_kvm(u64 kvm, u32 tgid)
@@ -117,29 +110,29 @@ int BPF_PROG(trace_enter)
 }
 
 /* In the sender's context, for IPIs by ICR and by hypercall. */
-SEC("?tp_btf/kvm_apic_accept_irq")
-int BPF_PROG(trace_ipi_send, u32 target_id, u16 mode, u16 trigger, u8 vector)
+SEC("?tp/kvm/kvm_apic_accept_irq")
+int trace_ipi_send(struct trace_event_raw_kvm_apic_accept_irq___corun *ctx)
 {
 	struct trace_thread *t = current_thread();
 
-	if (!t || target_id == t->vcpu_id)
+	if (!t || ctx->apicid == t->vcpu_id)
 		return 0;
-	if (mode != APIC_MODE_FIXED && mode != APIC_MODE_LOWEST)
+	if (ctx->dm != APIC_MODE_FIXED && ctx->dm != APIC_MODE_LOWEST)
 		return 0;
 	/* Outside of KVM_RUN it is the VMM that sends, for a device. */
 	if (is_in_kvm_run(t->vcpu))
-		emit(t, TRACE_ipi_send, (u64)vector << 32 | target_id, 0);
+		emit(t, TRACE_ipi_send, (u64)ctx->vec << 32 | ctx->apicid, 0);
 	return 0;
 }
 
 /* In the target's context, before it enters the guest. */
-SEC("?tp_btf/kvm_inj_virq")
-int BPF_PROG(trace_ipi_take, u32 vector)
+SEC("?tp/kvm/kvm_inj_virq")
+int trace_ipi_take(struct trace_event_raw_kvm_inj_virq___corun *ctx)
 {
 	struct trace_thread *t = current_thread();
 
 	if (t)
-		emit(t, TRACE_ipi_take, (u64)(vector & 0xff) << 32, 0);
+		emit(t, TRACE_ipi_take, (u64)(ctx->vector & 0xff) << 32, 0);
 	return 0;
 }
 

@@ -31,6 +31,7 @@ pub mod root;
 pub mod run;
 mod sched;
 mod skel;
+mod skipped;
 mod text;
 pub mod trace;
 pub mod vectors;

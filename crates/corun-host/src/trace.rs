@@ -36,6 +36,7 @@ pub struct Recorder {
     _links: Vec<Link>,
     skel: Box<TraceSkel<'static>>,
     records: Rc<RefCell<Records>>,
+    sources: Sources,
     missing: Vec<String>,
     marks: Vec<String>,
     start_ns: u64,
@@ -89,6 +90,7 @@ impl Recorder {
             _links: links,
             skel,
             records,
+            sources,
             missing,
             marks: Vec::new(),
             start_ns,
@@ -166,6 +168,9 @@ impl Recorder {
             marks: self.marks.clone(),
             ..Header::new("host", &self.title, pcpus(), Vec::new())
         };
+        header
+            .missing
+            .extend(self.sources.skipped(&self.skel.progs));
         self.records.borrow().describe(&mut header);
         let bss = self.skel.maps.bss_data.as_ref();
         let bss = bss.ok_or(HostError::Section(".bss"))?;

@@ -3,7 +3,9 @@
 
 use crate::events::{self, Event, Present};
 use crate::skel::trace::{OpenTraceProgs, TraceProgs};
+use crate::skipped;
 use libbpf_rs::Link;
+use std::os::fd::AsFd as _;
 
 /// Without these there is no recording at all.
 const REQUIRED: [Event; 2] = [events::VCPU_LOAD, events::SCHED_SWITCH];
@@ -96,6 +98,22 @@ impl Sources {
         }
         optional!(attach);
         Ok(links)
+    }
+
+    /// Events that are in no recording because a program on them was preempted,
+    /// for people.
+    pub(super) fn skipped(&self, progs: &TraceProgs<'_>) -> Vec<String> {
+        let mut lost = Vec::new();
+        macro_rules! look {
+            ($($prog:ident: $event:ident,)*) => {
+                $(if self.present.has(&events::$event) {
+                    let count = skipped::runs(progs.$prog.as_fd());
+                    lost.extend(skipped::said(events::$event.name, count));
+                })*
+            };
+        }
+        optional!(look);
+        lost
     }
 }
 
