@@ -97,7 +97,7 @@ impl<'a> Analysis<'a> {
             bursts: bursts::Collector::new(header),
             places: places::Collector::default(),
             locks: locks::Collector::default(),
-            shootdowns: shootdowns::Collector::default(),
+            shootdowns: shootdowns::Collector::new(header),
             ipis: ipis::Collector::new(header),
             wakes: wakes::Collector::new(header),
         }

@@ -122,7 +122,7 @@ fn latencies(vm: &VmReport) -> Vec<(String, &TimesSummary)> {
             &vm.shootdowns.calls.times,
         ),
         (
-            "... and its initiator had a pCPU".to_owned(),
+            "... as its initiator saw it".to_owned(),
             &vm.shootdowns.calls_seen.times,
         ),
         ("IPI sent to taken".to_owned(), &vm.ipis.all),
