@@ -178,4 +178,24 @@ mod tests {
         let all = View::new(&snapshot, 8);
         assert_eq!((all.vms.len(), all.folded_vcpus), (3, 0));
     }
+
+    /// Prints what the page takes on this machine, too; no time is asserted.
+    #[test]
+    fn a_page_has_all_of_1000_vcpus_and_the_sum_of_those_beyond_its_bound() {
+        for (vms, beyond) in [(500, 0), (1500, 952_u16)] {
+            let vms = (1..=vms).map(|id| vm(id, &format!("web-{id}"), 10, 2));
+            let snapshot = std::sync::Arc::new(snapshot(vms.collect()));
+            let begin = std::time::Instant::now();
+            let page = crate::page(snapshot.clone(), MAX_VCPUS).expect("a page");
+            let ms = begin.elapsed().as_secs_f64() * 1e3;
+            let of = |name: &str| page.lines().filter(|l| l.starts_with(name)).count();
+            let vcpus = of("corun_vcpu_run_seconds_total{");
+            println!("{vcpus} vCPUs: {} bytes in {ms:.1} ms", page.len());
+            assert_eq!(vcpus, if beyond == 0 { 1000 } else { MAX_VCPUS + 1 });
+            let folded = page
+                .lines()
+                .find_map(|l| l.strip_prefix("corun_exporter_folded_vcpus "));
+            assert_eq!(folded.and_then(|n| n.parse().ok()), Some(f64::from(beyond)));
+        }
+    }
 }

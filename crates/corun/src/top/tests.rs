@@ -142,21 +142,30 @@ fn intervals_are_numbers_in_a_range() {
     }
 }
 
-/// What `corun top` takes to make a table of two readings of 200 vCPUs, on this machine: the
+/// What `corun top` takes to make a table of two readings of many vCPUs, on this machine: the
 /// median. Its other part is in `corun_host::accounts`. No figure is asserted: machines differ.
 #[test]
-#[ignore = "prints a figure: docs/src/howto/top.md"]
-fn cost_at_200_vcpus_of_showing() {
-    let (before, now) = (synthetic::interval(50, 4), synthetic::interval(50, 4));
-    let choice = Choice::new(Column::Ready, "", true);
-    let update = |_| {
-        let begin = Instant::now();
-        let text = batch::table(&now.since(&before), &choice);
-        assert!(std::hint::black_box(text).lines().count() > 250);
-        begin.elapsed()
-    };
-    let mut took: Vec<_> = (0..201).map(update).collect();
-    took.sort();
-    let us = took[100].as_nanos() as f64 / 1e3;
-    println!("showing 200 vCPUs: {us:.0} us; {:.3} % at 1 s", us / 1e4);
+#[ignore = "prints a figure: docs/src/howto/overhead.md"]
+fn cost_at_many_vcpus_of_showing() {
+    for (vms, vcpus) in [(50, 4), (250, 4), (500, 2)] {
+        let (before, now) = (
+            synthetic::interval(vms, vcpus),
+            synthetic::interval(vms, vcpus),
+        );
+        let lines = usize::try_from(vms).unwrap_or(0) * (vcpus as usize + 1);
+        let choice = Choice::new(Column::Ready, "", true);
+        let update = |_| {
+            let begin = Instant::now();
+            let text = batch::table(&now.since(&before), &choice);
+            assert!(std::hint::black_box(text).lines().count() > lines);
+            begin.elapsed()
+        };
+        let mut took: Vec<_> = (0..201).map(update).collect();
+        took.sort();
+        let us = took[100].as_nanos() as f64 / 1e3;
+        println!(
+            "showing {vms} VMs of {vcpus}: {us:.0} us; {:.3} % at 1 s",
+            us / 1e4
+        );
+    }
 }

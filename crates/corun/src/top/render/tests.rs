@@ -99,17 +99,20 @@ fn any_size_can_be_drawn() {
 
 #[test]
 fn the_selected_of_1000_vcpus_is_on_the_screen() {
-    let interval = synthetic::interval(125, 8);
-    let mut state = state();
-    state.choice.all_expanded = true;
-    let rows = state.choice.rows(&interval);
-    assert_eq!(rows.len(), 1125);
-    state.selected = rows.last().map(|r| r.key);
-    let text = screen((80, 24), Some(&interval), &state);
-    let (table, details) = text.split_once("\n-- ").expect("details");
-    assert!(
-        table.lines().last().is_some_and(|l| l.contains("vCPU 7")),
-        "{text}"
-    );
-    assert!(details.starts_with("vCPU 7 "), "{text}");
+    for (vms, vcpus) in [(125, 8), (500, 2)] {
+        let interval = synthetic::interval(vms, vcpus);
+        let mut state = state();
+        state.choice.all_expanded = true;
+        let rows = state.choice.rows(&interval);
+        assert_eq!(rows.len(), 1000 + usize::try_from(vms).unwrap_or(0));
+        state.selected = rows.last().map(|r| r.key);
+        let text = screen((80, 24), Some(&interval), &state);
+        let (table, details) = text.split_once("\n-- ").expect("details");
+        let last = format!("vCPU {}", vcpus - 1);
+        assert!(
+            table.lines().last().is_some_and(|l| l.contains(&last)),
+            "{text}"
+        );
+        assert!(details.starts_with(&format!("{last} ")), "{text}");
+    }
 }
