@@ -13,7 +13,7 @@ const IN_USER: u64 = 0x5555_0000_1000;
 const IN_HANDLER: u64 = 0xffff_ffff_8100_0400;
 const TIMER: u8 = 0xec;
 
-/// Longest times of the calls in `events`, in the order in which they ended. Microseconds.
+/// Times of the calls in `events`, in the order in which they ended. Microseconds.
 fn times(events: &[Event]) -> Vec<u64> {
     let mut header = header();
     header.exits = ["msr", "external", WINDOW].map(str::to_owned).to_vec();
@@ -32,6 +32,11 @@ fn times(events: &[Event]) -> Vec<u64> {
     sums.windows(2).map(|pair| pair[1] - pair[0]).collect()
 }
 
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "sums of some hundred microseconds"
+)]
 fn total_us(seen: &Seen) -> u64 {
     let times = seen.vms.get(&0).map(|vm| vm.times.summary());
     times.map_or(0, |t| (t.mean_us * t.count as f64).round() as u64)
