@@ -44,11 +44,23 @@ static void empty_slot(struct vcpu_account *v, u32 slot)
 	}
 }
 
+/* Gives a slot back. */
+static void free_slot(struct vcpu_account *v)
+{
+	__sync_lock_test_and_set(&v->kvm, 0);
+	__sync_fetch_and_sub(&slots_taken, 1);
+}
+
 /* A free slot for a vCPU of @kvm, now taken; NO_SLOT when there is none. */
 static u32 claim_slot(u64 kvm)
 {
 	u32 slot;
 
+	/* A vCPU without one comes again at each switch: no search then. */
+	if (slots_taken >= max_vcpus) {
+		__sync_fetch_and_add(&untracked, 1);
+		return NO_SLOT;
+	}
 	bpf_for(slot, 0, max_vcpus) {
 		struct vcpu_account *v = account_at(slot);
 
@@ -56,6 +68,7 @@ static u32 claim_slot(u64 kvm)
 			break;
 		if (v->kvm || __sync_val_compare_and_swap(&v->kvm, 0, kvm))
 			continue;
+		__sync_fetch_and_add(&slots_taken, 1);
 		empty_slot(v, slot);
 		return slot;
 	}
@@ -77,7 +90,7 @@ static u32 slot_of(struct vcpu_key *key)
 	if (slot == NO_SLOT || !v)
 		return NO_SLOT;
 	if (bpf_map_update_elem(&slot_by_vcpu, key, &slot, BPF_NOEXIST)) {
-		__sync_lock_test_and_set(&v->kvm, 0);
+		free_slot(v);
 		return NO_SLOT;
 	}
 	v->vm_id = vm_id_of(key->kvm);
@@ -140,7 +153,7 @@ int BPF_PROG(acct_vcpu_destroy, struct kvm_vcpu___corun *vcpu)
 		return 0;
 	v->found_ns = 0;
 	barrier();
-	__sync_lock_test_and_set(&v->kvm, 0);
+	free_slot(v);
 	return 0;
 }
 

@@ -203,6 +203,8 @@ const char latency_names[LATENCY_NR][NAME_LEN] = { VCPU_LATENCIES(
 /* Slots of the tables below; user space sets it, and their sizes. */
 const volatile u32 max_vcpus = 1;
 
+/* Slots that are taken. */
+u32 slots_taken;
 /* vCPUs that found no slot, counted at each look. */
 u64 untracked;
 /* IPIs that joined one that was pending. */
