@@ -63,21 +63,23 @@ static __always_inline void taken_from_burst(u64 kvm, u32 slot, u32 burst,
 }
 
 /* In the sender's context, for IPIs by ICR and by hypercall. */
-SEC("?tp_btf/kvm_apic_accept_irq")
-int BPF_PROG(acct_ipi_sent, u32 target_id, u16 mode, u16 trigger, u8 vector)
+SEC("?tp/kvm/kvm_apic_accept_irq")
+int acct_ipi_sent(struct trace_event_raw_kvm_apic_accept_irq___corun *ctx)
 {
 	struct task_struct *p = bpf_get_current_task_btf();
 	struct vcpu_thread *t = thread_of(p);
 	struct vcpu_account *sender = t ? account_of(t, p->pid) : NULL;
 	struct vcpu_account *target;
 	struct vcpu_ipis *to, *from;
+	u32 target_id = ctx->apicid;
+	u8 vector = ctx->vec;
 	struct vcpu_key key;
 	u32 *slot;
 	u64 now;
 
 	if (!sender || in_interrupt())
 		return 0;
-	if (mode != APIC_MODE_FIXED && mode != APIC_MODE_LOWEST)
+	if (ctx->dm != APIC_MODE_FIXED && ctx->dm != APIC_MODE_LOWEST)
 		return 0;
 	from = ipis_at(t->slot);
 	if (target_id == t->vcpu_id && from) {
@@ -112,19 +114,19 @@ int BPF_PROG(acct_ipi_sent, u32 target_id, u16 mode, u16 trigger, u8 vector)
 }
 
 /* In the target's context, before it enters the guest. */
-SEC("?tp_btf/kvm_inj_virq")
-int BPF_PROG(acct_injected, u32 vector, bool soft, bool reinjected)
+SEC("?tp/kvm/kvm_inj_virq")
+int acct_injected(struct trace_event_raw_kvm_inj_virq___corun *ctx)
 {
 	struct task_struct *p = bpf_get_current_task_btf();
 	struct vcpu_thread *t = thread_of(p);
 	struct vcpu_account *v = t ? account_of(t, p->pid) : NULL;
 	struct vcpu_ipis *i = v ? ipis_at(t->slot) : NULL;
+	u8 vector = ctx->vector;
 	u32 sender, burst;
 	u64 stamp, now;
 
-	if (!i || soft || reinjected)
+	if (!i || ctx->soft || ctx->reinjected)
 		return 0;
-	vector &= 0xff;
 	sender = i->by_vector[vector].sender;
 	burst = i->by_vector[vector].burst;
 	stamp = __sync_lock_test_and_set(&i->by_vector[vector].stamp, 0);

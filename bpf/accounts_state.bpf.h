@@ -7,6 +7,7 @@
 #define CORUN_ACCOUNTS_STATE_BPF_H
 
 #include "distribution.bpf.h"
+#include "kvm_records.bpf.h"
 #include "kvm_types.bpf.h"
 
 #define NO_SLOT (~0U)
