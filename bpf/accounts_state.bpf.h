@@ -6,7 +6,9 @@
 #ifndef CORUN_ACCOUNTS_STATE_BPF_H
 #define CORUN_ACCOUNTS_STATE_BPF_H
 
+#include "corun/types.h"
 #include "distribution.bpf.h"
+#include "guest_kernel.bpf.h"
 #include "kvm_records.bpf.h"
 #include "kvm_types.bpf.h"
 
@@ -39,6 +41,7 @@
 	X(device_interrupts) /* injected, sent by no vCPU */                   \
 	X(preempted_user) /* lost its pCPU, guest in user mode */              \
 	X(preempted_kernel) /* ... in kernel mode */                           \
+	X(preempted_critical) /* ... in a critical section, by symbols */      \
 	X(preempted_outside) /* ... not in KVM */                              \
 	X(halts) /* by the guest */                                            \
 	X(polls_succeeded) /* halts that polling saw the end of */             \
@@ -203,6 +206,8 @@ const char latency_names[LATENCY_NR][NAME_LEN] = { VCPU_LATENCIES(
 
 /* Slots of the tables below; user space sets it, and their sizes. */
 const volatile u32 max_vcpus = 1;
+/* There are symbols of guests' kernels. */
+const volatile bool has_symbols;
 
 /* Slots that are taken. */
 u32 slots_taken;
@@ -251,6 +256,14 @@ struct {
 	__type(key, u64);
 	__type(value, u64);
 } vm_ids SEC(".maps");
+
+/* struct kvm * -> its guest's kernel; empty unless there are symbols */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, u64);
+	__type(value, struct guest_kernel);
+} guest_kernels SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);

@@ -122,6 +122,39 @@ int BPF_PROG(acct_wakeup, struct task_struct *p)
 	return 0;
 }
 
+/* The guest's kernel of the VM @kvm, of which nothing may be known yet. */
+static struct guest_kernel *kernel_of(u64 kvm)
+{
+	struct guest_kernel *known = bpf_map_lookup_elem(&guest_kernels, &kvm);
+	struct guest_kernel none = {};
+
+	if (known)
+		return known;
+	bpf_map_update_elem(&guest_kernels, &kvm, &none, BPF_NOEXIST);
+	return bpf_map_lookup_elem(&guest_kernels, &kvm);
+}
+
+/* vCPU @t lost its pCPU: was its guest in a critical section? */
+static void count_critical(struct vcpu_account *v, struct vcpu_thread *t)
+{
+	struct guest_kernel *kernel = kernel_of(t->kvm);
+
+	if (!kernel)
+		return;
+	note_kernel_at(kernel, (void *)t->vcpu);
+	if (corun_region_critical(region_at(kernel, (void *)t->vcpu)))
+		count(v, COUNT_preempted_critical);
+}
+
+/* Notes where the guest of @t halts. */
+static void note_halt(struct vcpu_thread *t)
+{
+	struct guest_kernel *kernel = kernel_of(t->kvm);
+
+	if (kernel)
+		note_halt_at(kernel, t->vcpu);
+}
+
 /* A vCPU leaves its pCPU: where was its guest? KVM has just worked it out. */
 SEC("?fexit/kvm_arch_vcpu_put")
 int BPF_PROG(acct_vcpu_put, struct kvm_vcpu___put *vcpu)
@@ -139,6 +172,8 @@ int BPF_PROG(acct_vcpu_put, struct kvm_vcpu___put *vcpu)
 	count(v, BPF_CORE_READ(vcpu, arch.preempted_in_kernel)
 			 ? COUNT_preempted_kernel
 			 : COUNT_preempted_user);
+	if (has_symbols)
+		count_critical(v, t);
 	return 0;
 }
 
@@ -160,6 +195,8 @@ int BPF_PROG(acct_halt, struct kvm_vcpu___halt *vcpu)
 	if (t->polling)
 		enter(v, STATE_poll, bpf_ktime_get_ns());
 	count(v, COUNT_halts);
+	if (has_symbols)
+		note_halt(t);
 	return 0;
 }
 

@@ -16,7 +16,6 @@
 
 struct kvm_vcpu_arch___corun {
 	bool preempted_in_kernel;
-	unsigned long rip;
 } __attribute__((preserve_access_index));
 
 struct kvm_vcpu___events {
@@ -181,22 +180,14 @@ int BPF_PROG(on_vcpu_put, struct kvm_vcpu___events *vcpu)
 	return 0;
 }
 
-/*
- * A vCPU halts: where its guest's kernel does so is evidence of which kernel it
- * is. KVM has stepped over the HLT, so the pointer is in its memory (in a register
- * array in older kernels, where the VMCB still points at the HLT).
- */
+/* A vCPU halts. */
 SEC("?fentry/kvm_vcpu_halt")
 int BPF_PROG(on_halt, struct kvm_vcpu___events *vcpu)
 {
 	struct task_ctx *t = current_vcpu();
 
-	if (!t)
-		return 0;
-	if (bpf_core_field_exists(vcpu->arch.rip))
-		state_of(t->slot)->halt_rip = BPF_CORE_READ(vcpu, arch.rip);
-	else
-		state_of(t->slot)->halt_rip = guest_rip(t);
+	if (t)
+		note_halt_at(&state_of(t->slot)->guest, vcpu);
 	return 0;
 }
 

@@ -11,6 +11,7 @@
 #include "corun/vcpuset.h"
 #include "corun/yield.h"
 #include "counters.h"
+#include "guest_kernel.bpf.h"
 
 /* Slots of VMs; slot 0 is the host: all tasks that belong to no VM. */
 #define CORUN_MAX_SLOTS 256
@@ -41,18 +42,7 @@ struct vm_state {
 	u64 events;
 	u64 events_before;
 	u64 used_before_ns;
-	/*
-	 * What tells its kernel: MSR_LSTAR and MSR_CSTAR of its vCPUs, and the
-	 * instruction pointer of the last halt.
-	 */
-	u64 lstar;
-	u64 cstar;
-	u64 halt_rip;
-	/* Where its kernel's text begins, and the image with its symbols; 0: none. */
-	u64 text_base;
-	u32 image;
-	/* Its vCPUs are started together. */
-	u32 coupled;
+	struct guest_kernel guest;
 	/* End of the turn that began last. */
 	u64 turn_end_ns;
 	/* When a turn ended and who came next was chosen last, and the VM's slot. */
@@ -60,7 +50,8 @@ struct vm_state {
 	u64 chosen_slot;
 	/* Thread that runs before its siblings; 0: none. */
 	u32 first_pid;
-	u32 reserved;
+	/* Its vCPUs are started together. */
+	u32 coupled;
 };
 
 /* What others may know of a vCPU. */

@@ -7,22 +7,22 @@ use std::error::Error;
 
 /// Reads the accounts, which begin with the first reading; says in one line why they
 /// cannot be kept or read. Begins anew with the next reading when they could not begin.
-pub fn account_reader() -> impl FnMut() -> Result<Snapshot, String> {
+pub fn account_reader(options: AccountOptions) -> impl FnMut() -> Result<Snapshot, String> {
     let mut accounts: Option<Accounts> = None;
     move || {
         let accounts = match &mut accounts {
             Some(accounts) => accounts,
-            none => none.insert(begin()?),
+            none => none.insert(begin(options.clone())?),
         };
         accounts.read().map_err(|e| in_one_line(&e))
     }
 }
 
-fn begin() -> Result<Accounts, String> {
+fn begin(options: AccountOptions) -> Result<Accounts, String> {
     if !nix::unistd::geteuid().is_root() {
         return Err("BPF needs root".to_owned());
     }
-    Accounts::begin(AccountOptions::default()).map_err(|e| in_one_line(&e))
+    Accounts::begin(options).map_err(|e| in_one_line(&e))
 }
 
 /// An error with its causes.

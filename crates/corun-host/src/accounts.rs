@@ -11,11 +11,13 @@ mod mapped;
 mod table;
 
 use crate::error::Result;
+use crate::guests::Guests;
 use crate::hook_costs::HookCost;
 use crate::root::Root;
 use crate::{host_info, vms};
 use attached::Attached;
 use corun_events::account::{Drops, SNAPSHOT_VERSION, Snapshot, Vm};
+use corun_symbols::{Library, Source};
 use nix::time::{ClockId, clock_gettime};
 use std::collections::BTreeMap;
 use table::Row;
@@ -29,17 +31,19 @@ const VCPUS_A_PCPU: u32 = 16;
 const NO_KVM: &str = "kvm: the module is not loaded, or has no type information; no VM is seen";
 
 /// How the accounts are kept.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AccountOptions {
     /// vCPUs that have room, 1 to 65536; those beyond are counted as drops. `None`: 16 for
     /// each pCPU, and at least 1024.
     pub max_vcpus: Option<u32>,
+    /// Maps of guest kernels' symbols, by which critical sections are told.
+    pub symbols: Vec<Source>,
     /// Count what the BPF programs cost, for [`Accounts::costs`].
     pub hook_costs: bool,
 }
 
 impl AccountOptions {
-    fn room(self) -> u32 {
+    fn room(&self) -> u32 {
         self.max_vcpus.map_or_else(
             || host::pcpus().saturating_mul(VCPUS_A_PCPU).max(MIN_VCPUS),
             |n| n.clamp(1, 1 << 16),
@@ -52,6 +56,9 @@ impl AccountOptions {
 #[derive(Debug)]
 pub struct Accounts {
     options: AccountOptions,
+    symbols: Library,
+    /// Which kernels VMs run, by KVM's addresses of them.
+    guests: Guests<u64>,
     attached: Option<Attached>,
     /// Names of VMs, by their number: each is looked up once.
     names: BTreeMap<u64, String>,
@@ -63,7 +70,9 @@ impl Accounts {
     /// Begins to keep accounts. Needs root and a kernel with BTF.
     pub fn begin(options: AccountOptions) -> Result<Self> {
         let mut accounts = Self {
+            symbols: Library::read(&options.symbols)?,
             options,
+            guests: Guests::default(),
             attached: None,
             names: BTreeMap::new(),
             began_ns: now_ns(),
@@ -91,7 +100,9 @@ impl Accounts {
                     ..drops
                 };
                 snapshot.missing = attached.missing();
+                let kvms = rows.iter().map(|row| (row.vm_id, row.kvm)).collect();
                 snapshot.vms = self.by_vm(rows);
+                self.look_at_kernels(&mut snapshot, &kvms)?;
             }
         }
         snapshot.at_ns = now_ns();
@@ -112,10 +123,38 @@ impl Accounts {
         match (&self.attached, host_info::kvm_is_ready()) {
             (None, true) => {
                 let room = self.options.room();
-                self.attached = Some(Attached::new(room, self.options.hook_costs)?);
+                self.attached = Some(Attached::new(room, &self.symbols, self.options.hook_costs)?);
             }
             (Some(_), false) => self.attached = None,
             _ => {}
+        }
+        Ok(())
+    }
+
+    /// Finds the kernels of the guests of `snapshot`, whose VMs have these addresses:
+    /// critical sections are told in those alone.
+    fn look_at_kernels(
+        &mut self,
+        snapshot: &mut Snapshot,
+        kvms: &BTreeMap<u64, u64>,
+    ) -> Result<()> {
+        let address = |vm: &Vm| kvms.get(&vm.id).copied().unwrap_or(0);
+        if let Some(attached) = &mut self.attached {
+            let vms = snapshot
+                .vms
+                .iter()
+                .map(|vm| (address(vm), vm.name.as_str()));
+            self.guests.resolve(&self.symbols, attached, vms)?;
+        }
+        for vm in &mut snapshot.vms {
+            if let Some(why) = self.guests.why_not(address(vm)) {
+                snapshot.missing.push(format!("critical sections: {why}"));
+            }
+            if !self.guests.is_known(address(vm)) {
+                for vcpu in &mut vm.vcpus {
+                    vcpu.account.counts.preempted_critical = None;
+                }
+            }
         }
         Ok(())
     }

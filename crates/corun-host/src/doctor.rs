@@ -21,6 +21,7 @@ pub use report::{Finding, REPORT_VERSION, Report, Sampled, Severity, Unseen, Ver
 pub use text::text;
 pub use vm::{CpuLimit, VmReport};
 
+use crate::accounts::AccountOptions;
 use crate::halt::Places;
 use crate::root::Root;
 use crate::{counters, features, hazards};
@@ -56,7 +57,7 @@ pub fn examine(options: &Options, stop: &AtomicBool) -> Report {
         cookie: hazards::first_task_with_cookie(),
         left_map: counters::is_pinned() && !crate::host_info::corun_is_loaded(),
         unpin: counters::unpin,
-        accounts: &mut crate::account_reader(),
+        accounts: &mut crate::account_reader(AccountOptions::default()),
     };
     report_of(&root, options, sources, |length| sample::wait(length, stop))
 }

@@ -4,7 +4,7 @@
 pub(crate) mod report;
 
 use crate::error::{During, HostError, Result};
-use crate::guests::Guests;
+use crate::guests::{Guests, Kernels};
 use crate::halt::{HaltSteering, Places};
 use crate::kernel_exit::KernelExit;
 use crate::options::RunOptions;
@@ -13,7 +13,7 @@ use crate::sched::Scheduler;
 use crate::vms::Vm;
 use crate::{features, host_info, preflight};
 use corun_policy::Mechanisms;
-use corun_symbols::Library;
+use corun_symbols::{Evidence, Library, Match, NoMatch};
 use report::{Reporter, Stats};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -85,6 +85,30 @@ enum End {
     Kernel(KernelExit),
 }
 
+/// The scheduler's VMs, by slot and generation; what is found is told to the user.
+struct Told<'a> {
+    scheduler: &'a mut Scheduler,
+    reporter: &'a Reporter,
+}
+
+impl Kernels<(usize, u32)> for Told<'_> {
+    fn evidence(&self, (slot, _): (usize, u32)) -> Evidence {
+        self.scheduler.evidence(slot)
+    }
+
+    fn set_image(&mut self, (slot, _): (usize, u32), found: Option<Match>) {
+        self.scheduler.set_image(slot, found);
+    }
+
+    fn told(
+        &mut self,
+        name: &str,
+        found: std::result::Result<(&str, u64), &NoMatch>,
+    ) -> Result<()> {
+        self.reporter.kernel(name, found)
+    }
+}
+
 fn serve(
     scheduler: &mut Scheduler,
     halt: &mut HaltSteering,
@@ -112,7 +136,14 @@ fn serve(
         if refreshed.is_none_or(|at| at.elapsed() >= REFRESH) {
             let vms = scheduler.vms();
             scheduler.set_weights(&vms);
-            guests.resolve(symbols, scheduler, &vms, reporter)?;
+            let mut kernels = Told {
+                scheduler,
+                reporter,
+            };
+            let named = vms
+                .iter()
+                .map(|v| ((v.slot, v.generation), v.name.as_str()));
+            guests.resolve(symbols, &mut kernels, named)?;
             tell_changes(reporter, &mut known, vms)?;
             refreshed = Some(Instant::now());
         }

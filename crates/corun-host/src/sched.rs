@@ -85,11 +85,7 @@ impl Scheduler {
             .bss_data
             .as_mut()
             .ok_or(HostError::Section(".bss"))?;
-        for (at, image) in symbols.images().iter().enumerate().take(guests::IMAGES_MAX) {
-            bss.image_ranges[at] = u32::try_from(image.ranges.len()).unwrap_or(0);
-            bss.image_text_len[at] =
-                u32::try_from(image.text_end - image.text_start).unwrap_or(u32::MAX);
-        }
+        (bss.image_ranges, bss.image_text_len) = guests::image_sizes(symbols);
         guests::fill_ranges(&skel.maps.symbol_ranges, symbols)?;
         counters::pin(&mut skel.maps.counters, &names)?;
         let struct_ops = skel
@@ -178,9 +174,9 @@ impl Scheduler {
         states
             .and_then(|all| all.get(slot))
             .map_or_else(Evidence::default, |s| Evidence {
-                lstar: s.lstar,
-                cstar: s.cstar,
-                halt_rip: s.halt_rip,
+                lstar: s.guest.lstar,
+                cstar: s.guest.cstar,
+                halt_rip: s.guest.halt_rip,
             })
     }
 
@@ -194,10 +190,10 @@ impl Scheduler {
             return;
         };
         // In this order, so that no wrong base is used meanwhile.
-        state.image = 0;
+        state.guest.image = 0;
         if let Some(found) = found {
-            state.text_base = found.text_base;
-            state.image = u32::try_from(found.image_index + 1).unwrap_or(0);
+            state.guest.text_base = found.text_base;
+            state.guest.image = u32::try_from(found.image_index + 1).unwrap_or(0);
         }
     }
 

@@ -3,7 +3,8 @@
 
 use anyhow::{Context, Result, anyhow};
 use corun_events::account::{Host, Snapshot};
-use corun_host::{account_reader, counters};
+use corun_host::accounts::AccountOptions;
+use corun_host::{SymbolSource, account_reader, counters};
 use corun_metrics::{HttpServer, MAX_VCPUS, Read, Reader, StatsSocket, page};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -26,12 +27,20 @@ pub(crate) struct Args {
     /// vCPUs that get series of their own; VMs beyond are summed as _others
     #[arg(long, value_name = "N", default_value_t = MAX_VCPUS)]
     max_vcpus: usize,
+    /// Symbols of guests' kernels, by which preemptions in critical sections are told:
+    /// VM=FILE, or a directory, as for `corun run`
+    #[arg(long, value_name = "VM=FILE|DIR")]
+    symbols: Vec<SymbolSource>,
 }
 
 pub(crate) fn export(args: &Args, stop: &AtomicBool) -> Result<()> {
     let server = HttpServer::bind(args.listen)?;
+    let options = AccountOptions {
+        symbols: args.symbols.clone(),
+        ..AccountOptions::default()
+    };
     let reader = Reader::start(|| {
-        let mut read = account_reader();
+        let mut read = account_reader(options);
         read()?;
         Ok(read)
     });
@@ -56,12 +65,17 @@ fn page_of(read: Read, max_vcpus: usize) -> Result<String, String> {
 /// the scheduler is loaded, and metrics where `listen` says so.
 pub(crate) fn serve_beside(
     listen: Option<SocketAddr>,
+    symbols: Vec<SymbolSource>,
     work: impl FnOnce() -> Result<()>,
 ) -> Result<()> {
     let server = listen.map(HttpServer::bind).transpose()?;
     // The accounts begin with the first reading, which may not be before the checks of
     // the host: an error then is on the page.
-    let reader = listen.map(|_| Reader::start(|| Ok(account_reader())));
+    let options = AccountOptions {
+        symbols,
+        ..AccountOptions::default()
+    };
+    let reader = listen.map(|_| Reader::start(|| Ok(account_reader(options))));
     let reader = reader.transpose().map_err(|why| anyhow!(why))?;
     if let Some(server) = &server {
         tell(server)?;

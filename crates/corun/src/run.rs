@@ -59,5 +59,7 @@ pub(crate) fn run(args: &Args, stop: &AtomicBool) -> Result<()> {
         json: args.json,
         ignored_hazards: args.ignored_hazards.clone(),
     };
-    crate::metrics::serve_beside(args.metrics, || Ok(corun_host::run::run(&options, stop)?))
+    crate::metrics::serve_beside(args.metrics, args.symbols.clone(), || {
+        Ok(corun_host::run::run(&options, stop)?)
+    })
 }

@@ -14,6 +14,7 @@ mod view;
 use anyhow::Result;
 use column::Column;
 use corun_events::account::Snapshot;
+use corun_host::SymbolSource;
 use corun_host::accounts::{AccountOptions, Accounts};
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -56,6 +57,10 @@ pub(crate) struct Args {
     /// vCPUs that have room (default: 16 a pCPU, at least 1024)
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=65536))]
     max_vcpus: Option<u32>,
+    /// Symbols of guests' kernels, by which preemptions in critical sections are told:
+    /// VM=FILE, or a directory, as for `corun run`
+    #[arg(long, value_name = "VM=FILE|DIR")]
+    symbols: Vec<SymbolSource>,
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
@@ -69,6 +74,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
 pub(crate) fn run(args: &Args, stop: &AtomicBool) -> Result<()> {
     let mut accounts = Accounts::begin(AccountOptions {
         max_vcpus: args.max_vcpus,
+        symbols: args.symbols.clone(),
         hook_costs: args.hook_costs,
     })?;
     if args.batch || args.json || !std::io::stdout().is_terminal() {

@@ -5,12 +5,15 @@ use super::hooks;
 use super::mapped::Mapped;
 use super::table::{Row, Table};
 use crate::error::{During, HostError, Result};
+use crate::guests::{self, Kernels};
 use crate::hook_costs::{HookCost, HookCosts};
 use crate::host_info;
+use crate::skel::accounts::types::guest_kernel;
 use crate::skel::accounts::{AccountsSkel, AccountsSkelBuilder};
 use corun_events::account::Drops;
+use corun_symbols::{Evidence, Library, Match};
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
-use libbpf_rs::{MapHandle, OpenObject};
+use libbpf_rs::{MapCore, MapFlags, MapHandle, OpenObject};
 use std::mem::MaybeUninit;
 
 /// The programs, in force while this lives.
@@ -28,8 +31,9 @@ impl std::fmt::Debug for Attached {
 }
 
 impl Attached {
-    /// Loads and attaches them, with room for `max_vcpus` vCPUs.
-    pub(super) fn new(max_vcpus: u32, count_costs: bool) -> Result<Self> {
+    /// Loads and attaches them, with room for `max_vcpus` vCPUs; `symbols` tell critical
+    /// sections.
+    pub(super) fn new(max_vcpus: u32, symbols: &Library, count_costs: bool) -> Result<Self> {
         // The skeleton borrows its object; it is loaded once, or once more when kvm was
         // away, so these few bytes are not worth a self-reference.
         let object: &'static mut MaybeUninit<OpenObject> =
@@ -43,6 +47,8 @@ impl Attached {
         rodata.max_vcpus = max_vcpus;
         let is_amd = host_info::vmcb_is_readable();
         rodata.is_amd = is_amd;
+        rodata.guest_readable = is_amd;
+        rodata.has_symbols = !symbols.images().is_empty();
         let sized = "sizing the accounts' tables";
         open.maps
             .accounts
@@ -56,9 +62,21 @@ impl Attached {
         let pcpus = possible_pcpus()?;
         open.maps.clocks.set_max_entries(pcpus).during(sized)?;
         open.maps.vm_ids.set_max_entries(max_vcpus).during(sized)?;
+        let maps = &mut open.maps;
+        if symbols.images().is_empty() {
+            maps.symbol_ranges.set_max_entries(1).during(sized)?;
+        } else {
+            maps.guest_kernels
+                .set_max_entries(max_vcpus)
+                .during(sized)?;
+        }
         let mut skel = open
             .load()
             .during("loading the accounts' BPF programs (root and a kernel with BTF needed)")?;
+        let bss = skel.maps.bss_data.as_mut();
+        let bss = bss.ok_or(HostError::Section(".bss"))?;
+        (bss.image_ranges, bss.image_text_len) = guests::image_sizes(symbols);
+        guests::fill_ranges(&skel.maps.symbol_ranges, symbols)?;
         skel.attach()
             .during("attaching the accounts to KVM and the scheduler")?;
         let table = Table::new(
@@ -93,12 +111,50 @@ impl Attached {
         (rows, drops)
     }
 
+    /// What the programs know of the kernel of the VM at `kvm`, if they saw it at all.
+    fn guest_kernel(&self, kvm: u64) -> Option<guest_kernel> {
+        let map = &self.skel.maps.guest_kernels;
+        let bytes = map.lookup(&kvm.to_ne_bytes(), MapFlags::ANY).ok()??;
+        let fits = bytes.len() >= size_of::<guest_kernel>();
+        // SAFETY: as many bytes as that, and integers may have any value.
+        fits.then(|| unsafe { bytes.as_ptr().cast::<guest_kernel>().read_unaligned() })
+    }
+
     pub(super) fn missing(&self) -> Vec<String> {
         self.missing.clone()
     }
 
     pub(super) fn costs(&self) -> Vec<HookCost> {
         self.costs.as_ref().map_or_else(Vec::new, HookCosts::read)
+    }
+}
+
+/// By KVM's address of the VM.
+impl Kernels<u64> for Attached {
+    fn evidence(&self, kvm: u64) -> Evidence {
+        let Some(kernel) = self.guest_kernel(kvm) else {
+            return Evidence::default();
+        };
+        Evidence {
+            lstar: kernel.lstar,
+            cstar: kernel.cstar,
+            halt_rip: kernel.halt_rip,
+        }
+    }
+
+    fn set_image(&mut self, kvm: u64, found: Option<Match>) {
+        let Some(mut kernel) = self.guest_kernel(kvm) else {
+            return;
+        };
+        kernel.image = found.map_or(0, |f| u32::try_from(f.image_index + 1).unwrap_or(0));
+        kernel.text_base = found.map_or(0, |f| f.text_base);
+        // SAFETY: integers without padding, as the kernel's map has them.
+        let bytes = unsafe {
+            std::slice::from_raw_parts((&raw const kernel).cast::<u8>(), size_of_val(&kernel))
+        };
+        // The VM may have gone meanwhile: then there is nothing to say.
+        let map = &self.skel.maps.guest_kernels;
+        let _ = map.update(&kvm.to_ne_bytes(), bytes, MapFlags::EXIST);
     }
 }
 

@@ -11,8 +11,9 @@ const READINGS: u32 = 100;
 
 /// One vCPU of the table.
 pub(super) struct Row {
-    /// Number of its VM.
+    /// Number of its VM, and KVM's address of it.
     pub(super) vm_id: u64,
+    pub(super) kvm: u64,
     /// Process of its VMM.
     pub(super) tgid: u32,
     pub(super) vcpu: Vcpu,
@@ -80,8 +81,13 @@ impl Table {
                 latencies: latencies(&account.latencies),
             },
         };
-        let (vm_id, tgid) = (account.vm_id, account.tgid);
-        Some((Row { vm_id, tgid, vcpu }, whole))
+        let row = Row {
+            vm_id: account.vm_id,
+            kvm,
+            tgid: account.tgid,
+            vcpu,
+        };
+        Some((row, whole))
     }
 
     /// Row `at` with its times up to the moment of the third, and whether they belong together.
@@ -164,7 +170,7 @@ fn times(ns: &[u64; 10]) -> Times {
 }
 
 /// From the kernel's order, `VCPU_COUNTS`.
-fn counts(n: &[u64; 13]) -> Counts {
+fn counts(n: &[u64; 14]) -> Counts {
     let [
         spins,
         yields_asked,
@@ -174,6 +180,7 @@ fn counts(n: &[u64; 13]) -> Counts {
         device_interrupts,
         preempted_user,
         preempted_kernel,
+        preempted_critical,
         preempted_outside,
         halts,
         polls_succeeded,
@@ -189,8 +196,7 @@ fn counts(n: &[u64; 13]) -> Counts {
         device_interrupts,
         preempted_user,
         preempted_kernel,
-        // The programs that count know no symbols.
-        preempted_critical: None,
+        preempted_critical: Some(preempted_critical),
         preempted_outside,
         halts,
         polls_succeeded,

@@ -42,6 +42,8 @@ pub(super) enum Column {
     Polling,
     /// Preemptions a second
     Preempted,
+    /// Preemptions a second in a critical section, by symbol
+    Critical,
     /// Directed yields a second
     Yields,
     /// Wait for TLB shootdowns, 99th percentile (an estimate)
@@ -68,12 +70,13 @@ impl Column {
     ];
 
     /// Those that a wide screen adds.
-    pub(super) const WIDE: [Self; 8] = [
+    pub(super) const WIDE: [Self; 9] = [
         Self::Exits,
         Self::Halted,
         Self::Blocked,
         Self::Polling,
         Self::Preempted,
+        Self::Critical,
         Self::Yields,
         Self::Shoot99,
         Self::Devices,
@@ -113,6 +116,7 @@ impl Column {
             Self::Blocked => "BLK%",
             Self::Polling => "POL%",
             Self::Preempted => "PRE/s",
+            Self::Critical => "CRI/s",
             Self::Yields => "YLD/s",
             Self::Shoot99 => "TLB99",
             Self::Devices => "DEV/s",
@@ -154,7 +158,9 @@ impl Column {
             Self::Halted => figures::percent(f.percent(times.halted_ns)),
             Self::Blocked => figures::percent(f.percent(times.blocked_ns)),
             Self::Polling => figures::percent(f.percent(times.poll_ns)),
+            Self::Critical if a.counts.preempted_critical.is_none() => "-".to_owned(),
             Self::Kernel
+            | Self::Critical
             | Self::Spin
             | Self::Halt
             | Self::Exits
@@ -185,6 +191,7 @@ impl Column {
             Self::Halt => f.rate(n.halts),
             Self::Exits => f.rate(a.all_exits()),
             Self::Preempted => f.rate(n.preempted()),
+            Self::Critical => f.rate(n.preempted_critical.unwrap_or(0)),
             Self::Yields => f.rate(n.yields_asked),
             Self::Devices => f.rate(n.device_interrupts),
         }
@@ -216,7 +223,7 @@ mod tests {
         let width = |columns: &[Column]| columns.iter().map(|c| c.width() + 1).sum::<usize>() - 1;
         assert!(width(&Column::NARROW) <= 80);
         assert_eq!(Column::fitting(80), Column::NARROW);
-        assert_eq!(Column::fitting(150).len(), 20);
+        assert_eq!(Column::fitting(150).len(), 21);
         for wide in 80..160 {
             assert!(width(&Column::fitting(wide)) <= wide, "{wide}");
         }

@@ -102,7 +102,9 @@ fn check_guest(sample: &Value, guest: &str) {
 }
 
 const TOP: &str = r#"
-corun top --json -n 1 -i 5 --hook-costs > /tmp/json || exit 1
+cp /proc/kallsyms /tmp/System.map
+symbols="--symbols a=/tmp/System.map --symbols b=/tmp/System.map"
+corun top --json -n 1 -i 5 --hook-costs $symbols > /tmp/json || exit 1
 corun top --batch -n 1 -i 3 --vcpus > /tmp/table || exit 1
 echo "JSON $(head -1 /tmp/json)"
 echo "COSTS $(tail -1 /tmp/json)"
@@ -133,6 +135,15 @@ fn top_shows_who_waits_for_whom() {
         let ready = &total.times.ready;
         assert!(total.share(ready.total_ns()) > 0.2, "{ready:?}");
         println!("{}: {ready:?}", vm.name);
+        // The kernel of both is the host's.
+        let counts = &total.counts;
+        let critical = counts.preempted_critical.expect("symbols were given");
+        assert!(critical <= counts.preempted_kernel, "{counts:?}");
+        println!(
+            "{}: {critical} of {} preemptions",
+            vm.name,
+            counts.preempted()
+        );
         // Little runs there but guests; tasks of the host's do so briefly, if often first.
         let preempted_ns = ready.total_ns() - ready.woken_ns;
         assert!((ready.other_vm_ns + ready.sibling_ns) * 10 > preempted_ns * 7);

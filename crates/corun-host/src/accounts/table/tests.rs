@@ -48,7 +48,7 @@ fn every_figure_goes_where_its_name_says() {
     for (value, name) in (1_u64..).zip(&timed) {
         assert_eq!(of_latencies[name]["count"], value, "{name}");
     }
-    assert_eq!((states.len(), counted.len(), timed.len()), (10, 13, 8));
+    assert_eq!((states.len(), counted.len(), timed.len()), (10, 14, 8));
 }
 
 /// A table of one row at `row`, and one pCPU's clock.

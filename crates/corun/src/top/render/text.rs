@@ -94,7 +94,8 @@ BEHIND what most of RDY% is behind      WK50/99 wake-up to running
 PRK/s  preempted in guest kernel mode   SPN/s  spins that KVM saw
 IPI50/99 IPI sent to injected           HLT/s  halts  POL+ polls that paid
 HLT%, BLK%, POL% halted, asleep otherwise, in halt polling
-PRE/s  preempted  YLD/s directed yields  TLB99 shootdown wait (estimate)
+PRE/s  preempted  CRI/s in a critical section (--symbols)
+YLD/s  directed yields                  TLB99  shootdown wait (estimate)
 EXIT/s VM exits, by reason in the details  DEV/s device interrupts
 
 Up/Down j k PgUp/PgDn Home/End  select   Enter  a VM's vCPUs   e  all
