@@ -163,7 +163,8 @@ int BPF_PROG(acct_destroy_vm, struct kvm *kvm_ptr)
 	u64 kvm = (u64)kvm_ptr;
 
 	bpf_map_delete_elem(&vm_ids, &kvm);
-	bpf_map_delete_elem(&guest_kernels, &kvm);
+	bpf_map_delete_elem(&guest_evidence, &kvm);
+	bpf_map_delete_elem(&guest_images, &kvm);
 	return 0;
 }
 

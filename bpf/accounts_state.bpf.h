@@ -257,13 +257,23 @@ struct {
 	__type(value, u64);
 } vm_ids SEC(".maps");
 
-/* struct kvm * -> its guest's kernel; empty unless there are symbols */
+/*
+ * struct kvm * -> what is known of its guest's kernel; empty unless there are symbols.
+ * User space reads the one and writes the other.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
 	__type(key, u64);
-	__type(value, struct guest_kernel);
-} guest_kernels SEC(".maps");
+	__type(value, struct guest_evidence);
+} guest_evidence SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, u64);
+	__type(value, struct guest_image);
+} guest_images SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);

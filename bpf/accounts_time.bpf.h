@@ -122,37 +122,40 @@ int BPF_PROG(acct_wakeup, struct task_struct *p)
 	return 0;
 }
 
-/* The guest's kernel of the VM @kvm, of which nothing may be known yet. */
-static struct guest_kernel *kernel_of(u64 kvm)
+/* What tells the kernel of the guest of @t. */
+static struct guest_evidence *evidence_of(struct vcpu_thread *t)
 {
-	struct guest_kernel *known = bpf_map_lookup_elem(&guest_kernels, &kvm);
-	struct guest_kernel none = {};
+	struct guest_evidence *known, none = {};
 
+	known = bpf_map_lookup_elem(&guest_evidence, &t->kvm);
 	if (known)
 		return known;
-	bpf_map_update_elem(&guest_kernels, &kvm, &none, BPF_NOEXIST);
-	return bpf_map_lookup_elem(&guest_kernels, &kvm);
+	bpf_map_update_elem(&guest_evidence, &t->kvm, &none, BPF_NOEXIST);
+	return bpf_map_lookup_elem(&guest_evidence, &t->kvm);
 }
 
 /* vCPU @t lost its pCPU: was its guest in a critical section? */
 static void count_critical(struct vcpu_account *v, struct vcpu_thread *t)
 {
-	struct guest_kernel *kernel = kernel_of(t->kvm);
+	struct guest_evidence *evidence = evidence_of(t);
+	struct guest_image *kernel =
+		bpf_map_lookup_elem(&guest_images, &t->kvm);
 
-	if (!kernel)
-		return;
-	note_kernel_at(kernel, (void *)t->vcpu);
-	if (corun_region_critical(region_at(kernel, (void *)t->vcpu)))
+	if (evidence)
+		note_kernel_at(evidence, (void *)t->vcpu);
+	if (kernel && corun_region_critical(region_at(kernel, (void *)t->vcpu)))
 		count(v, COUNT_preempted_critical);
 }
 
-/* Notes where the guest of @t halts. */
+/* Notes where the guest of @t halts, and what else tells its kernel. */
 static void note_halt(struct vcpu_thread *t)
 {
-	struct guest_kernel *kernel = kernel_of(t->kvm);
+	struct guest_evidence *evidence = evidence_of(t);
 
-	if (kernel)
-		note_halt_at(kernel, t->vcpu);
+	if (!evidence)
+		return;
+	note_kernel_at(evidence, (void *)t->vcpu);
+	note_halt_at(evidence, t->vcpu);
 }
 
 /* A vCPU leaves its pCPU: where was its guest? KVM has just worked it out. */

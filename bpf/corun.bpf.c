@@ -35,7 +35,8 @@ s32 BPF_STRUCT_OPS(corun_select_cpu, struct task_struct *p, s32 prev_cpu,
 	s32 cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags, &is_idle);
 
 	if (is_idle && t) {
-		wake_vtimes(t, slot_of(p, t));
+		t->woken = 1;
+		wake_vtimes(p, t, slot_of(p, t));
 		count(CORUN_COUNT_direct_dispatches);
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, tun.slice_ns, 0);
 	}
@@ -59,7 +60,7 @@ void BPF_STRUCT_OPS(corun_enqueue, struct task_struct *p, u64 enq_flags)
 	slot = slot_of(p, t);
 	t->woken = waking;
 	if (waking)
-		wake_vtimes(t, slot);
+		wake_vtimes(p, t, slot);
 	if (is_vcpu(t))
 		note_waits(p, t, waking, scx_bpf_now());
 	count(CORUN_COUNT_enqueues);
@@ -141,7 +142,7 @@ void BPF_STRUCT_OPS(corun_dispatch, s32 cpu, struct task_struct *prev)
 	c->kick_pending = 0;
 	__builtin_memset(c->tried, 0, sizeof(c->tried));
 	if (!prev || !(prev->scx.flags & SCX_TASK_QUEUED)) {
-		if (take_marked(cpu, c) || resume_turn(c, cpu) ||
+		if (take_marked(cpu, c) || resume_turn(c, cpu, scx_bpf_now()) ||
 		    take_best(c, cpu))
 			kick_idle_for_rest(c);
 		return;
@@ -174,6 +175,7 @@ static void urgent_starts(struct task_ctx *t, u32 slot, u64 now_ns)
 static void begin_turn(struct task_struct *p, struct task_ctx *t, s32 cpu,
 		       struct cpu_ctx *c, u32 slot, u64 now_ns)
 {
+	bool goes_on = is_vcpu(t) && c->turn_goes_on;
 	bool new_vm = c->running_slot != slot;
 	u64 slice_ns = p->scx.slice;
 
@@ -185,23 +187,30 @@ static void begin_turn(struct task_struct *p, struct task_ctx *t, s32 cpu,
 	if (c->serving_pid == p->pid) {
 		c->serve_start_ns = now_ns;
 		urgent_starts(t, slot, now_ns);
+		enforce_slice(cpu, c, now_ns, slice_ns);
 	} else {
 		c->serving_pid = 0;
 		if (c->join_end_ns) {
 			slice_ns = corun_gang_slice(
 				elapsed_ns(now_ns, c->join_end_ns), tunables());
 			scx_bpf_task_set_slice(p, slice_ns);
-		} else if (is_vcpu(t) && slice_ns == tun.slice_ns) {
+		} else if (is_vcpu(t) && !goes_on && slice_ns == tun.slice_ns) {
 			slice_ns = aligned_slice(slot, now_ns);
 			scx_bpf_task_set_slice(p, slice_ns);
 		}
 		if (has(CORUN_MECHANISM_GANG) && new_vm)
 			pull_gang(slot, cpu, now_ns + slice_ns, now_ns);
-		if (is_vcpu(t))
+		if (is_vcpu(t)) {
+			c->turn_goes_on = 0;
+			if (!goes_on)
+				c->cut_end_ns = 0;
 			turn_starts(c, t, slot, now_ns + slice_ns);
+			enforce_turn(cpu, c, now_ns, slice_ns);
+		} else {
+			enforce_slice(cpu, c, now_ns, slice_ns);
+		}
 	}
 	c->join_end_ns = 0;
-	enforce_slice(cpu, c, now_ns, slice_ns);
 }
 
 void BPF_STRUCT_OPS(corun_running, struct task_struct *p)
@@ -217,7 +226,7 @@ void BPF_STRUCT_OPS(corun_running, struct task_struct *p)
 	slot = slot_of(p, t);
 	t->run_start_ns = now_ns;
 	t->deferred = 0;
-	move_clocks(t, slot);
+	move_clocks(c, t, slot);
 	if (c)
 		begin_turn(p, t, cpu, c, slot, now_ns);
 	if (is_vcpu(t))
@@ -235,7 +244,7 @@ void BPF_STRUCT_OPS(corun_stopping, struct task_struct *p, bool runnable)
 		if (c->serving_pid == p->pid)
 			urgent_ends(c, now_ns);
 		else if (t && runnable && is_vcpu(t))
-			turn_stops(c, p, slot_of(p, t), now_ns);
+			turn_stops(c, p, t, now_ns);
 		c->run_start_ns = 0;
 		c->enforced_end_ns = 0;
 	}

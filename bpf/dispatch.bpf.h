@@ -233,29 +233,34 @@ static __noinline bool defers(struct task_ctx *t, u32 slot, s32 best)
 }
 
 /* Goes on with the turn that was interrupted on this pCPU. */
-static __noinline bool resume_turn(struct cpu_ctx *c, s32 cpu)
+static __noinline bool resume_turn(struct cpu_ctx *c, s32 cpu, u64 now_ns)
 {
 	u32 pid = c->turn_pid;
 
-	if (!pid || !turn_resumes(c, best_slot(c, -1)))
+	if (!pid || !turn_resumes(c, best_slot(c, -1), now_ns))
 		return false;
-	/* Once: who was taken by another pCPU has its turn there. */
 	c->turn_pid = 0;
 	if (!take_pid(pid, cpu, c->turn_left_ns))
 		return false;
+	c->turn_goes_on = 1;
 	count(CORUN_COUNT_turns_resumed);
 	return true;
 }
 
 /* @prev, charged until now, runs on for @slice_ns. */
-static void run_on(struct task_struct *prev, struct task_ctx *t, s32 cpu,
+static void run_on(struct task_struct *prev, struct task_ctx *t,
 		   struct cpu_ctx *c, u64 now_ns, u64 slice_ns)
 {
+	s32 cpu = scx_bpf_task_cpu(prev);
+
 	c->running = t->vcpu;
 	c->run_start_ns = now_ns;
-	move_clocks(t, slot_of(prev, t));
+	move_clocks(c, t, slot_of(prev, t));
 	scx_bpf_task_set_slice(prev, slice_ns);
-	enforce_slice(cpu, c, now_ns, slice_ns);
+	if (is_vcpu(t))
+		enforce_turn(cpu, c, now_ns, slice_ns);
+	else
+		enforce_slice(cpu, c, now_ns, slice_ns);
 }
 
 /*
@@ -286,8 +291,8 @@ static void dispatch_after(struct task_struct *prev, struct task_ctx *t,
 	settle(t, slot, now_ns);
 	best = best_slot(c, (s32)slot);
 	if (!c->hint_pid && defers(t, slot, best)) {
-		turn_begins(c, now_ns + tun.defer_ns);
-		run_on(prev, t, cpu, c, now_ns, tun.defer_ns);
+		turn_lasts(c, now_ns + tun.defer_ns);
+		run_on(prev, t, c, now_ns, tun.defer_ns);
 		return;
 	}
 	if (take_marked(cpu, c))
@@ -302,13 +307,13 @@ static void dispatch_after(struct task_struct *prev, struct task_ctx *t,
 		best = -1;
 	if (!serving && keeps(t, slot, best))
 		count(CORUN_COUNT_keeps);
-	else if ((out_of_turn && resume_turn(c, cpu)) ||
+	else if ((out_of_turn && resume_turn(c, cpu, now_ns)) ||
 		 (next == (s32)slot && take_from(slot, cpu)) ||
 		 take_best(c, cpu))
 		return;
 	if (serving)
 		urgent_ends(c, now_ns);
-	run_on(prev, t, cpu, c, now_ns,
+	run_on(prev, t, c, now_ns,
 	       is_vcpu(t) ? kept_slice(c, slot, !serving, now_ns)
 			  : tun.slice_ns);
 }

@@ -187,7 +187,7 @@ int BPF_PROG(on_halt, struct kvm_vcpu___events *vcpu)
 	struct task_ctx *t = current_vcpu();
 
 	if (t)
-		note_halt_at(&state_of(t->slot)->guest, vcpu);
+		note_halt_at(&state_of(t->slot)->evidence, vcpu);
 	return 0;
 }
 

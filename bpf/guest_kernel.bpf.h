@@ -38,26 +38,29 @@ u32 image_text_len[CORUN_MAX_IMAGES];
 /* vCPUs are AMD's: what is said above can be read. */
 const volatile bool guest_readable;
 
-/* The kernel that a guest runs; user space finds its symbols. */
-struct guest_kernel {
-	/*
-	 * What tells it: MSR_LSTAR and MSR_CSTAR of its vCPUs, and the instruction
-	 * pointer of the last halt.
-	 */
+/*
+ * What tells the kernel that a guest runs: MSR_LSTAR and MSR_CSTAR of its vCPUs, and the
+ * instruction pointer of the last halt.
+ */
+struct guest_evidence {
 	u64 lstar;
 	u64 cstar;
 	u64 halt_rip;
-	/* Where its text begins, and the image with its symbols, from 1; 0: none. */
+};
+
+/* What user space made of it: where the kernel's text begins, and its symbols. */
+struct guest_image {
 	u64 text_base;
+	/* From 1; 0: not known. */
 	u32 image;
 	u32 reserved;
 };
 
-/* The region of @rip in @kernel. */
-static __noinline u32 region_of(const struct guest_kernel *kernel, u64 rip)
+/* The region of @rip in the kernel @of. */
+static __noinline u32 region_of(const struct guest_image *of, u64 rip)
 {
-	u32 image = kernel->image - 1;
-	u64 base = kernel->text_base;
+	u32 image = of->image - 1;
+	u64 base = of->text_base;
 	u64 offset = rip - base;
 	u32 low = 0, high, i;
 	struct symbol_range *found;
@@ -94,8 +97,8 @@ static __always_inline bool svm_is_readable(void)
 	return guest_readable && bpf_core_type_exists(struct vcpu_svm___corun);
 }
 
-/* Where the vCPU @svm, which runs @kernel, is in its guest. */
-static __always_inline u32 region_at(const struct guest_kernel *kernel,
+/* Where the vCPU @svm, which runs the kernel @of, is in its guest. */
+static __always_inline u32 region_at(const struct guest_image *of,
 				     struct vcpu_svm___corun *svm)
 {
 	struct vmcb___corun *vmcb;
@@ -105,7 +108,7 @@ static __always_inline u32 region_at(const struct guest_kernel *kernel,
 	vmcb = BPF_CORE_READ(svm, vmcb);
 	if (BPF_CORE_READ(vmcb, save.cpl) == 3)
 		return CORUN_REGION_USER;
-	return region_of(kernel, BPF_CORE_READ(vmcb, save.rip));
+	return region_of(of, BPF_CORE_READ(vmcb, save.rip));
 }
 
 /* The instruction pointer of the last exit of @svm; 0 where it cannot be read. */
@@ -115,7 +118,7 @@ static __always_inline u64 rip_at(struct vcpu_svm___corun *svm)
 }
 
 /* Notes what tells the kernel that the vCPU @svm runs. */
-static __always_inline void note_kernel_at(struct guest_kernel *kernel,
+static __always_inline void note_kernel_at(struct guest_evidence *kernel,
 					   struct vcpu_svm___corun *svm)
 {
 	u64 lstar;
@@ -142,7 +145,7 @@ struct kvm_vcpu___rip {
  * over the HLT, so the pointer is in its memory (in a register array in older
  * kernels, where the VMCB still points at the HLT).
  */
-static __always_inline void note_halt_at(struct guest_kernel *kernel,
+static __always_inline void note_halt_at(struct guest_evidence *kernel,
 					 void *kvm_vcpu)
 {
 	struct kvm_vcpu___rip *vcpu = kvm_vcpu;

@@ -64,13 +64,37 @@ static u32 lanes_of(u32 slot)
 	return vcpus;
 }
 
-/* Limits what a VM and a vCPU may have saved up while they slept. */
-static void wake_vtimes(struct task_ctx *t, u32 slot)
+/*
+ * The vtime that @p, which slept, is measured against: of what runs where it may. VMs
+ * that are bound to other pCPUs do not compete with it, and their vtimes may be far off.
+ */
+static __noinline u64 vtime_where_allowed(struct task_struct *p)
+{
+	u64 vtime_ns = 0;
+	bool found = false;
+	u32 cpu;
+
+	if ((u32)p->nr_cpus_allowed >= nr_cpu_ids)
+		return vtime_now_ns;
+	bpf_for(cpu, 0, nr_cpu_ids) {
+		struct cpu_ctx *c = cpu_ctx_of((s32)cpu);
+
+		if (!c || !bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
+			continue;
+		vtime_ns = found ? corun_later(vtime_ns, c->vtime_now_ns)
+				 : c->vtime_now_ns;
+		found = true;
+	}
+	return vtime_ns;
+}
+
+/* Limits what the VM of @p and @p may have saved up while they slept. */
+static void wake_vtimes(struct task_struct *p, struct task_ctx *t, u32 slot)
 {
 	struct corun_vm *vm = vm_of(slot);
 	u64 old = vm->vtime_ns;
-	u64 capped =
-		corun_share_wake(old, vtime_now_ns, lanes_of(slot), tunables());
+	u64 capped = corun_share_wake(old, vtime_where_allowed(p),
+				      lanes_of(slot), tunables());
 
 	/* Lost to a concurrent charge: that one moved it forward, good enough. */
 	if (capped != old)
@@ -79,11 +103,13 @@ static void wake_vtimes(struct task_ctx *t, u32 slot)
 		t->vcpu.vtime_ns, vm->vcpu_vtime_now_ns, 1, tunables());
 }
 
-/* @t was chosen: those who sleep are measured against where it is. */
-static void move_clocks(struct task_ctx *t, u32 slot)
+/* @t was chosen on the pCPU of @c: those who sleep are measured against where it is. */
+static void move_clocks(struct cpu_ctx *c, struct task_ctx *t, u32 slot)
 {
 	struct corun_vm *vm = vm_of(slot);
 
+	if (c)
+		c->vtime_now_ns = corun_later(c->vtime_now_ns, vm->vtime_ns);
 	vtime_now_ns = corun_later(vtime_now_ns, vm->vtime_ns);
 	vm->vcpu_vtime_now_ns =
 		corun_later(vm->vcpu_vtime_now_ns, t->vcpu.vtime_ns);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Short slices: the kernel ends slices at ticks (4 ms at 250 Hz), so a timer on
- * the pCPU ends these, with a preempting kick. One that comes when another runs
- * does nothing.
+ * Short slices: the kernel ends slices at ticks (4 ms at 250 Hz), so a timer ends these,
+ * with a preempting kick: the pCPU's, which another pCPU may have started. One that comes
+ * when another runs does nothing.
  */
 #ifndef CORUN_SLICES_BPF_H
 #define CORUN_SLICES_BPF_H
@@ -28,10 +28,11 @@ static int on_slice_end(void *map, u32 *key, struct slice_timer *timer)
 	if (!c)
 		return 0;
 	end_ns = c->enforced_end_ns;
-	if (end_ns && (s64)(scx_bpf_now() + TIMER_SLACK_NS - end_ns) >= 0) {
-		c->enforced_end_ns = 0;
+	/* Meanwhile the pCPU may have begun another slice, with an end of its own. */
+	if (end_ns && (s64)(scx_bpf_now() + TIMER_SLACK_NS - end_ns) >= 0 &&
+	    __sync_val_compare_and_swap(&c->enforced_end_ns, end_ns, 0) ==
+		    end_ns)
 		scx_bpf_kick_cpu((s32)*key, SCX_KICK_PREEMPT);
-	}
 	return 0;
 }
 
@@ -55,9 +56,24 @@ static void enforce_slice(s32 cpu, struct cpu_ctx *c, u64 now_ns, u64 slice_ns)
 		end_slice_in(cpu, c, now_ns, slice_ns);
 }
 
+/* The same for a vCPU's turn, which may end before for who woke in vain. */
+static void enforce_turn(s32 cpu, struct cpu_ctx *c, u64 now_ns, u64 slice_ns)
+{
+	u64 left_ns = elapsed_ns(now_ns, c->cut_end_ns);
+
+	if (left_ns && left_ns < slice_ns) {
+		end_slice_in(cpu, c, now_ns, left_ns);
+		return;
+	}
+	if (!left_ns)
+		c->cut_end_ns = 0;
+	enforce_slice(cpu, c, now_ns, slice_ns);
+}
+
 /*
- * What runs on @cpu, from whichever pCPU this is, stops after @wait_ns to let who has
- * the best claim go on: it had none that was good enough when it woke.
+ * The turn on @cpu, which need not be this pCPU, stops after @wait_ns to let who has the
+ * best claim go on: it had none that was good enough when it woke. Who runs there out of
+ * turn is not stopped; the turn is, when it goes on.
  */
 static void cut_slice(s32 cpu, u64 now_ns, u64 wait_ns)
 {
@@ -65,9 +81,13 @@ static void cut_slice(s32 cpu, u64 now_ns, u64 wait_ns)
 	u64 end_ns = now_ns + wait_ns;
 
 	if (!c || elapsed_ns(c->run_start_ns, end_ns) >= tun.slice_ns ||
-	    (c->enforced_end_ns && elapsed_ns(c->enforced_end_ns, end_ns)))
+	    (c->cut_end_ns && !elapsed_ns(end_ns, c->cut_end_ns)))
 		return;
 	count(CORUN_COUNT_slices_cut);
+	c->cut_end_ns = end_ns;
+	if (c->serving_pid || c->urgent_pid || !c->running_id ||
+	    (c->enforced_end_ns && elapsed_ns(c->enforced_end_ns, end_ns)))
+		return;
 	end_slice_in(cpu, c, now_ns, wait_ns);
 }
 

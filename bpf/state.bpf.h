@@ -42,7 +42,9 @@ struct vm_state {
 	u64 events;
 	u64 events_before;
 	u64 used_before_ns;
-	struct guest_kernel guest;
+	/* Its kernel. */
+	struct guest_evidence evidence;
+	struct guest_image kernel;
 	/* End of the turn that began last. */
 	u64 turn_end_ns;
 	/* When a turn ended and who came next was chosen last, and the VM's slot. */
@@ -126,12 +128,25 @@ struct cpu_ctx {
 	u64 join_end_ns;
 	/* End of the vCPU's turn here; 0: it gave way itself. */
 	u64 turn_end_ns;
-	/* The vCPU whose turn was interrupted here, its VM, and what it has left. */
+	/*
+	 * The vCPU whose turn was interrupted here, its VM and number, when, and what it
+	 * has left.
+	 */
 	u64 turn_left_ns;
+	u64 turn_stopped_ns;
 	u32 turn_pid;
 	u32 turn_slot;
+	u32 turn_id;
+	/* It was interrupted by a VM with a better claim. */
+	u32 turn_lost;
+	/* Such a turn is about to go on. */
+	u32 turn_goes_on;
+	/* When a VM that woke in vain will have a better claim than the turn's; 0: none. */
+	u64 cut_end_ns;
 	/* End of the slice that a timer enforces; 0: none. */
 	u64 enforced_end_ns;
+	/* vtime of the VM that was picked here last, or later. */
+	u64 vtime_now_ns;
 	/* Slots that had nothing for this pCPU in this dispatch. */
 	u64 tried[CORUN_MAX_SLOTS / 64];
 };

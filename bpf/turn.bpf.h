@@ -42,10 +42,19 @@ static void turn_starts(struct cpu_ctx *c, const struct task_ctx *t, u32 slot,
 	 * Who woke may sleep soon, and whom it preempted then goes on; but not a
 	 * sibling, or their VM would have the pCPU for both turns.
 	 */
-	if (t->woken && slot != c->turn_slot)
+	if (t->woken && slot != c->turn_slot) {
 		c->turn_end_ns = end_ns;
-	else
+		c->turn_lost = 1;
+	} else {
 		turn_begins(c, end_ns);
+	}
+}
+
+/* The turn on the pCPU of @c does not end before @end_ns. */
+static void turn_lasts(struct cpu_ctx *c, u64 end_ns)
+{
+	if (elapsed_ns(c->turn_end_ns, end_ns))
+		c->turn_end_ns = end_ns;
 }
 
 /*
@@ -61,6 +70,7 @@ static u64 kept_slice(struct cpu_ctx *c, u32 slot, bool its_turn, u64 now_ns)
 		return slice_ns;
 	slice_ns = aligned_slice(slot, now_ns);
 	turn_begins(c, now_ns + slice_ns);
+	c->cut_end_ns = 0;
 	return slice_ns;
 }
 
@@ -91,26 +101,42 @@ static s32 chosen_by_leader(struct cpu_ctx *c, u32 slot, s32 best, u64 now_ns)
 	return -1;
 }
 
-/* @p, a vCPU, is stopped although it could run on. */
-static void turn_stops(struct cpu_ctx *c, struct task_struct *p, u32 slot,
-		       u64 now_ns)
+/* @p, vCPU @t, is stopped although it could run on. */
+static void turn_stops(struct cpu_ctx *c, struct task_struct *p,
+		       const struct task_ctx *t, u64 now_ns)
 {
 	c->turn_left_ns = elapsed_ns(now_ns, c->turn_end_ns);
+	c->turn_stopped_ns = now_ns;
 	c->turn_pid = c->turn_left_ns ? p->pid : 0;
-	c->turn_slot = slot;
+	c->turn_slot = t->slot;
+	c->turn_id = t->vcpu_id;
+	c->turn_lost = 0;
+}
+
+/* Who was to give way on the pCPU of @c at the latest by now has not been asked yet. */
+static bool cut_is_due(const struct cpu_ctx *c, u64 now_ns)
+{
+	return c->cut_end_ns && !elapsed_ns(now_ns, c->cut_end_ns);
 }
 
 /*
  * Does the turn that was interrupted on the pCPU of @c go on, now that it is free?
- * @best is the slot with the best claim, -1: none.
+ * @best is the slot with the best claim, -1: none. Tasks of the host go before it with a
+ * better claim, and VMs do if such a one has interrupted it or was to.
  */
-static bool turn_resumes(struct cpu_ctx *c, s32 best)
+static bool turn_resumes(struct cpu_ctx *c, s32 best, u64 now_ns)
 {
-	const struct corun_vm *host = NULL;
+	struct vcpu_rec *r = rec_of(c->turn_slot, c->turn_id);
+	const struct corun_vm *other = NULL;
 
-	if (best == CORUN_HOST_SLOT)
-		host = vm_of(CORUN_HOST_SLOT);
-	return corun_share_resumes(vm_of(c->turn_slot), host, c->turn_left_ns,
+	/* It has waited ever since, or it had another turn elsewhere. */
+	if (!r || elapsed_ns(c->turn_stopped_ns, r->waits_since_ns) >
+			  tun.urgent_slice_ns)
+		return false;
+	if (best == CORUN_HOST_SLOT ||
+	    (best > 0 && (c->turn_lost || cut_is_due(c, now_ns))))
+		other = vm_of((u32)best);
+	return corun_share_resumes(vm_of(c->turn_slot), other, c->turn_left_ns,
 				   tunables());
 }
 

@@ -116,16 +116,17 @@ CORUN_INLINE bool corun_share_keeps(const struct corun_vm *vm,
 }
 
 /*
- * A vCPU of @vm was interrupted in its turn, by tasks of the host or by a short
- * slice, with @left_ns of it left. Does the turn go on when the pCPU is free?
- * @host: the host's party, if a task of it waits there with the best claim.
- * Nothing is won by it: the turn was given before, and ends when it would have.
+ * A vCPU of @vm was interrupted in its turn, by tasks of the host, a short slice or a
+ * vCPU that woke, with @left_ns of it left. Does the turn go on when the pCPU is free?
+ * @other: who waits there with the best claim and may go before (NULL: nobody): the
+ * host's party, or any if the turn was lost to a better claim. Nothing is won by it: the
+ * turn was given before, and ends when it would have.
  */
 CORUN_INLINE bool corun_share_resumes(const struct corun_vm *vm,
-				      const struct corun_vm *host, u64 left_ns,
+				      const struct corun_vm *other, u64 left_ns,
 				      const struct corun_tunables *tun)
 {
-	if (host && corun_share_first(host, vm))
+	if (other && corun_share_first(other, vm))
 		return false;
 	return left_ns >= tun->urgent_slice_ns;
 }

@@ -30,6 +30,12 @@ const VCPUS_A_PCPU: u32 = 16;
 /// What is said in [`Snapshot::missing`] while there is no KVM.
 const NO_KVM: &str = "kvm: the module is not loaded, or has no type information; no VM is seen";
 
+/// The same where guests' registers cannot be read.
+const NO_REGISTERS: &str =
+    "critical sections: this processor keeps guests' registers to itself; AMD's does not";
+/// VMs of which it is said why their kernels are not known.
+const REASONS_MAX: usize = 8;
+
 /// How the accounts are kept.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AccountOptions {
@@ -57,8 +63,8 @@ impl AccountOptions {
 pub struct Accounts {
     options: AccountOptions,
     symbols: Library,
-    /// Which kernels VMs run, by KVM's addresses of them.
-    guests: Guests<u64>,
+    /// Which kernels VMs run, by their numbers and KVM's addresses of them.
+    guests: Guests<(u64, u64)>,
     attached: Option<Attached>,
     /// Names of VMs, by their number: each is looked up once.
     names: BTreeMap<u64, String>,
@@ -124,6 +130,9 @@ impl Accounts {
             (None, true) => {
                 let room = self.options.room();
                 self.attached = Some(Attached::new(room, &self.symbols, self.options.hook_costs)?);
+                // VMs are numbered anew.
+                self.guests = Guests::default();
+                self.names.clear();
             }
             (Some(_), false) => self.attached = None,
             _ => {}
@@ -138,19 +147,29 @@ impl Accounts {
         snapshot: &mut Snapshot,
         kvms: &BTreeMap<u64, u64>,
     ) -> Result<()> {
-        let address = |vm: &Vm| kvms.get(&vm.id).copied().unwrap_or(0);
+        let key = |vm: &Vm| (vm.id, kvms.get(&vm.id).copied().unwrap_or(0));
         if let Some(attached) = &mut self.attached {
-            let vms = snapshot
-                .vms
-                .iter()
-                .map(|vm| (address(vm), vm.name.as_str()));
-            self.guests.resolve(&self.symbols, attached, vms)?;
+            if attached.reads_guests() {
+                let vms = snapshot.vms.iter().map(|vm| (key(vm), vm.name.as_str()));
+                self.guests.resolve(&self.symbols, attached, vms)?;
+            } else if !self.symbols.images().is_empty() {
+                snapshot.missing.push(NO_REGISTERS.to_owned());
+            }
+        }
+        let unknown = snapshot
+            .vms
+            .iter()
+            .filter_map(|vm| self.guests.why_not(key(vm)));
+        let mut unknown: Vec<String> = unknown.map(|w| format!("critical sections: {w}")).collect();
+        let more = unknown.len().saturating_sub(REASONS_MAX);
+        unknown.truncate(REASONS_MAX);
+        snapshot.missing.append(&mut unknown);
+        if more > 0 {
+            let more = format!("critical sections: the kernels of {more} more VMs");
+            snapshot.missing.push(more);
         }
         for vm in &mut snapshot.vms {
-            if let Some(why) = self.guests.why_not(address(vm)) {
-                snapshot.missing.push(format!("critical sections: {why}"));
-            }
-            if !self.guests.is_known(address(vm)) {
+            if !self.guests.is_known(key(vm)) {
                 for vcpu in &mut vm.vcpus {
                     vcpu.account.counts.preempted_critical = None;
                 }

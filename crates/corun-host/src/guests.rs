@@ -128,7 +128,14 @@ fn look<K: Copy>(
             kernels.told(name, Ok((image, found.text_base)))?;
             Ok(None)
         }
-        Ok(_) => Ok(None),
+        Ok(found) => {
+            kernels.set_image(vm, None);
+            Ok(Some(NoMatch::NoRoom {
+                vm: name.to_owned(),
+                image: library.images()[found.image_index].name.clone(),
+                max: IMAGES_MAX,
+            }))
+        }
         Err(why) => {
             kernels.set_image(vm, None);
             if told != Some(&Some(why.clone())) {

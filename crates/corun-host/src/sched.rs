@@ -174,9 +174,9 @@ impl Scheduler {
         states
             .and_then(|all| all.get(slot))
             .map_or_else(Evidence::default, |s| Evidence {
-                lstar: s.guest.lstar,
-                cstar: s.guest.cstar,
-                halt_rip: s.guest.halt_rip,
+                lstar: s.evidence.lstar,
+                cstar: s.evidence.cstar,
+                halt_rip: s.evidence.halt_rip,
             })
     }
 
@@ -190,10 +190,10 @@ impl Scheduler {
             return;
         };
         // In this order, so that no wrong base is used meanwhile.
-        state.guest.image = 0;
+        state.kernel.image = 0;
         if let Some(found) = found {
-            state.guest.text_base = found.text_base;
-            state.guest.image = u32::try_from(found.image_index + 1).unwrap_or(0);
+            state.kernel.text_base = found.text_base;
+            state.kernel.image = u32::try_from(found.image_index + 1).unwrap_or(0);
         }
     }
 

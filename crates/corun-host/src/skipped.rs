@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Runs of BPF programs that the kernel skipped. It does so while a pCPU is in the
-//! same program: kernels that preempt programs skip it for whatever else runs on
-//! that pCPU until the preempted one goes on, which may take many milliseconds.
+//! same program, or in another of its kind: kernels that preempt programs skip it for
+//! whatever else runs on that pCPU until the preempted one goes on, which may take many
+//! milliseconds.
 
 use std::os::fd::{AsRawFd as _, BorrowedFd};
 
@@ -14,7 +15,7 @@ pub(crate) fn runs(fd: BorrowedFd<'_>) -> u64 {
 
 /// `count` skipped runs on `event`, for people; nothing when there are none.
 pub(crate) fn said(event: &str, count: u64) -> Option<String> {
-    (count > 0).then(|| format!("{event}: {count} events that came while a program was preempted"))
+    (count > 0).then(|| format!("{event}: {count} skipped while another BPF program was under way"))
 }
 
 fn parse(fdinfo: &str) -> u64 {
@@ -35,6 +36,6 @@ mod tests {
         assert_eq!(parse("pos:\t0\n"), 0);
         assert_eq!(said("kvm_inj_virq", 0), None);
         let lost = said("kvm_inj_virq", 17).expect("is said");
-        assert!(lost.starts_with("kvm_inj_virq: 17 events"), "{lost}");
+        assert!(lost.starts_with("kvm_inj_virq: 17 skipped"), "{lost}");
     }
 }

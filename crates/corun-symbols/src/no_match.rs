@@ -37,6 +37,13 @@ pub enum NoMatch {
     /// Several maps fit and nothing tells them apart.
     #[error("VM {vm}: {} maps fit: {}; say which: --symbols {vm}=FILE", images.len(), images.join(", "))]
     Several { vm: String, images: Vec<String> },
+    /// There are more maps than the programs in the kernel have room for.
+    #[error("VM {vm}: {image} is one map too many: there is room for {max}; give fewer")]
+    NoRoom {
+        vm: String,
+        image: String,
+        max: usize,
+    },
     /// One fits, but only by an address that most kernels share.
     #[error(
         "VM {vm}: {image} may fit; taken for its kernel when a vCPU of it was seen to halt in the idle loop, or at once with --symbols {vm}=FILE"

@@ -232,7 +232,8 @@ fn weights_hold_and_tables_say_so() {
 
 /// Cases of the lab with something that the simulator has no model of, and what it
 /// says of it.
-const LAB_ONLY: [(&str, &str); 7] = [
+const LAB_ONLY: [(&str, &str); 8] = [
+    ("assists.toml", "the simulator loads no modules"),
     ("hostile.toml", "unknown workload `ipi-storm`"),
     ("locks.toml", "unknown workload `klock`"),
     ("locks-smoke.toml", "unknown workload `klock`"),

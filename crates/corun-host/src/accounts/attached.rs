@@ -8,7 +8,6 @@ use crate::error::{During, HostError, Result};
 use crate::guests::{self, Kernels};
 use crate::hook_costs::{HookCost, HookCosts};
 use crate::host_info;
-use crate::skel::accounts::types::guest_kernel;
 use crate::skel::accounts::{AccountsSkel, AccountsSkelBuilder};
 use corun_events::account::Drops;
 use corun_symbols::{Evidence, Library, Match};
@@ -21,6 +20,7 @@ pub(super) struct Attached {
     skel: AccountsSkel<'static>,
     table: Table,
     missing: Vec<String>,
+    reads_guests: bool,
     costs: Option<HookCosts>,
 }
 
@@ -66,9 +66,10 @@ impl Attached {
         if symbols.images().is_empty() {
             maps.symbol_ranges.set_max_entries(1).during(sized)?;
         } else {
-            maps.guest_kernels
+            maps.guest_evidence
                 .set_max_entries(max_vcpus)
                 .during(sized)?;
+            maps.guest_images.set_max_entries(max_vcpus).during(sized)?;
         }
         let mut skel = open
             .load()
@@ -94,6 +95,7 @@ impl Attached {
             skel,
             table,
             missing,
+            reads_guests: is_amd,
             costs,
         })
     }
@@ -111,13 +113,9 @@ impl Attached {
         (rows, drops)
     }
 
-    /// What the programs know of the kernel of the VM at `kvm`, if they saw it at all.
-    fn guest_kernel(&self, kvm: u64) -> Option<guest_kernel> {
-        let map = &self.skel.maps.guest_kernels;
-        let bytes = map.lookup(&kvm.to_ne_bytes(), MapFlags::ANY).ok()??;
-        let fits = bytes.len() >= size_of::<guest_kernel>();
-        // SAFETY: as many bytes as that, and integers may have any value.
-        fits.then(|| unsafe { bytes.as_ptr().cast::<guest_kernel>().read_unaligned() })
+    /// Registers of guests can be read: without them no kernel is told.
+    pub(super) fn reads_guests(&self) -> bool {
+        self.reads_guests
     }
 
     pub(super) fn missing(&self) -> Vec<String> {
@@ -129,32 +127,36 @@ impl Attached {
     }
 }
 
-/// By KVM's address of the VM.
-impl Kernels<u64> for Attached {
-    fn evidence(&self, kvm: u64) -> Evidence {
-        let Some(kernel) = self.guest_kernel(kvm) else {
-            return Evidence::default();
-        };
+/// By number and KVM's address of the VM: addresses come again.
+impl Kernels<(u64, u64)> for Attached {
+    fn evidence(&self, (_, kvm): (u64, u64)) -> Evidence {
+        let map = &self.skel.maps.guest_evidence;
+        let found = map.lookup(&kvm.to_ne_bytes(), MapFlags::ANY);
+        let bytes = found.ok().flatten().unwrap_or_default();
+        let mut words = bytes.as_chunks().0.iter().map(|&w| u64::from_ne_bytes(w));
+        // As `struct guest_evidence` has them; nothing before it was seen.
         Evidence {
-            lstar: kernel.lstar,
-            cstar: kernel.cstar,
-            halt_rip: kernel.halt_rip,
+            lstar: words.next().unwrap_or(0),
+            cstar: words.next().unwrap_or(0),
+            halt_rip: words.next().unwrap_or(0),
         }
     }
 
-    fn set_image(&mut self, kvm: u64, found: Option<Match>) {
-        let Some(mut kernel) = self.guest_kernel(kvm) else {
-            return;
+    fn set_image(&mut self, (_, kvm): (u64, u64), found: Option<Match>) {
+        let map = &self.skel.maps.guest_images;
+        let key = kvm.to_ne_bytes();
+        // The VM may have gone meanwhile: then nobody looks at what is said of it.
+        let _ = match found {
+            None => map.delete(&key),
+            Some(found) => {
+                let image = u32::try_from(found.image_index + 1).unwrap_or(0);
+                // As `struct guest_image` has them.
+                let mut value = found.text_base.to_ne_bytes().to_vec();
+                value.extend(image.to_ne_bytes());
+                value.extend([0; 4]);
+                map.update(&key, &value, MapFlags::ANY)
+            }
         };
-        kernel.image = found.map_or(0, |f| u32::try_from(f.image_index + 1).unwrap_or(0));
-        kernel.text_base = found.map_or(0, |f| f.text_base);
-        // SAFETY: integers without padding, as the kernel's map has them.
-        let bytes = unsafe {
-            std::slice::from_raw_parts((&raw const kernel).cast::<u8>(), size_of_val(&kernel))
-        };
-        // The VM may have gone meanwhile: then there is nothing to say.
-        let map = &self.skel.maps.guest_kernels;
-        let _ = map.update(&kvm.to_ne_bytes(), bytes, MapFlags::EXIST);
     }
 }
 

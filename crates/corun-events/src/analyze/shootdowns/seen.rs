@@ -120,7 +120,7 @@ impl Call {
 #[derive(Debug, Clone, Copy, Default)]
 struct Vcpu {
     in_guest: bool,
-    /// It came there, or left. Nanoseconds.
+    /// It came there, or left. Nanoseconds; 0: not seen yet.
     moved_ns: u64,
     /// Exits since it last sent an interrupt of a call.
     exits: u32,
@@ -293,10 +293,14 @@ impl OfVm {
         let vcpu = self.vcpus.entry(event.vcpu).or_default();
         // One exit for each target, or one for all: nothing comes between.
         let at_once = std::mem::take(&mut vcpu.exits) <= 1;
-        let since_ns = vcpu.moved_ns;
+        // Not seen to leave its guest: before the recording, or the event was lost.
+        let unseen = vcpu.in_guest || vcpu.moved_ns == 0;
+        let since_ns = if unseen { event.at_ns } else { vcpu.moved_ns };
         if let Some(call) = self.open.get_mut(&event.vcpu) {
             let new = call.targets.iter().all(|(of, _)| *of != event.target());
-            if at_once && new && call.vector == event.vector() {
+            // A call by the other vector has one target.
+            let many = call.vector == event.vector() && call.vector != CALL_SINGLE;
+            if at_once && new && many {
                 call.end_ns = None;
                 call.doubted_ns = None;
                 call.targets.push((event.target(), Answer::Sent));

@@ -107,12 +107,15 @@ impl Corun {
         }
     }
 
-    /// Limits what a VM and a vCPU may have saved up while they slept.
-    fn wake_vtimes(&mut self, vm: usize, task: TaskId) {
+    /// Limits what the VM of `task` and `task` may have saved up while they slept, by the
+    /// vtime of what runs where it may.
+    fn wake_vtimes(&mut self, host: &Host<'_>, vm: usize, task: TaskId) {
+        let pinned = host.tasks[task as usize].pinned;
+        let now_ns = pinned.map_or(self.vtime_now_ns, |cpu| self.cpu(cpu).vtime_now_ns);
         let lanes = self.states[vm].vcpus.len().min(self.cpus.len());
         let lanes = u32::try_from(lanes).unwrap_or(u32::MAX);
         let vm = &mut self.vms[vm];
-        vm.vtime_ns = corun_policy::wake(vm.vtime_ns, self.vtime_now_ns, lanes, &self.tun);
+        vm.vtime_ns = corun_policy::wake(vm.vtime_ns, now_ns, lanes, &self.tun);
         let vcpu = &mut self.vcpus[task as usize];
         vcpu.vtime_ns = corun_policy::wake(vcpu.vtime_ns, vm.vcpu_vtime_now_ns, 1, &self.tun);
     }
@@ -191,17 +194,6 @@ impl Corun {
         }
     }
 
-    /// What runs on `cpu` gives its pCPU to a better claim, if there is one, after
-    /// `wait_ns`.
-    fn cut_slice(&mut self, host: &mut Host<'_>, cpu: CpuId, wait_ns: u64) {
-        let end_ns = host.now_ns + wait_ns;
-        let c = self.cpu(cpu);
-        if end_ns < c.slice_end_ns {
-            c.slice_end_ns = end_ns;
-            host.set_timer(cpu, end_ns);
-        }
-    }
-
     /// `corun_enqueue`.
     fn enqueue(&mut self, host: &mut Host<'_>, task: TaskId, waking: bool) {
         let vm = host.tasks[task as usize].vm as usize;
@@ -219,17 +211,19 @@ impl Corun {
         }
     }
 
-    /// `task` was chosen: those who sleep are measured against where it is.
-    fn move_clocks(&mut self, host: &Host<'_>, task: TaskId) {
+    /// `task` was chosen on `cpu`: those who sleep are measured against where it is.
+    fn move_clocks(&mut self, host: &Host<'_>, cpu: CpuId, task: TaskId) {
         let vm = &mut self.vms[host.tasks[task as usize].vm as usize];
         self.vtime_now_ns = later(self.vtime_now_ns, vm.vtime_ns);
+        let c = &mut self.cpus[cpu as usize];
+        c.vtime_now_ns = later(c.vtime_now_ns, vm.vtime_ns);
         let vtime_ns = self.vcpus[task as usize].vtime_ns;
         vm.vcpu_vtime_now_ns = later(vm.vcpu_vtime_now_ns, vtime_ns);
     }
 
     /// `corun_running`; returns the slice that it gets.
     fn starts(&mut self, host: &mut Host<'_>, cpu: CpuId, task: TaskId, slice_ns: u64) -> u64 {
-        self.move_clocks(host, task);
+        self.move_clocks(host, cpu, task);
         self.recs[task as usize].deferred = 0;
         let slice_ns = self.begin_turn(host, cpu, task, slice_ns);
         self.note_runs(host, task);
@@ -250,9 +244,13 @@ impl Corun {
             return slice_ns;
         }
         c.serving = None;
+        let goes_on = std::mem::take(&mut self.cpu(cpu).turn_goes_on);
+        if !goes_on {
+            self.cpu(cpu).cut_end_ns = 0;
+        }
         let slice_ns = match join_end_ns {
             Some(end_ns) => boost_policy::gang_slice(end_ns.saturating_sub(now_ns), &self.tun),
-            None if slice_ns == self.tun.slice_ns => self.aligned_slice(vm, now_ns),
+            None if !goes_on && slice_ns == self.tun.slice_ns => self.aligned_slice(vm, now_ns),
             None => slice_ns,
         };
         self.turn_starts(host, cpu, task, now_ns + slice_ns);
@@ -298,8 +296,9 @@ impl HostScheduler for Corun {
     fn wake(&mut self, host: &mut Host<'_>, task: TaskId, _waker: Option<CpuId>) {
         let vm = host.tasks[task as usize].vm as usize;
         self.enable(host, vm, task);
-        self.wake_vtimes(vm, task);
+        self.wake_vtimes(host, vm, task);
         if let Some(cpu) = self.pick_idle(host, task) {
+            self.recs[task as usize].woken = true;
             self.cpu(cpu).local.push(task);
             host.kick(cpu);
             return;
@@ -320,7 +319,7 @@ impl HostScheduler for Corun {
         self.set_curr(cpu, Some(next));
         self.cpu(cpu).run_start_ns = host.now_ns;
         let slice_ns = if Some(next) == prev {
-            self.move_clocks(host, next);
+            self.move_clocks(host, cpu, next);
             slice_ns
         } else {
             if let Some(prev) = prev {
@@ -329,6 +328,7 @@ impl HostScheduler for Corun {
             }
             self.starts(host, cpu, next, slice_ns)
         };
+        let slice_ns = self.cut(cpu, slice_ns, host.now_ns);
         self.cpu(cpu).slice_end_ns = host.now_ns + slice_ns;
         host.set_timer(cpu, host.now_ns + slice_ns.max(1));
         Some(next)

@@ -50,7 +50,7 @@ impl Corun {
 
     /// The VM with the best claim among those with a task queued, leaving out
     /// `except` and those that were tried.
-    fn best_vm(&self, except: Option<usize>) -> Option<usize> {
+    pub(super) fn best_vm(&self, except: Option<usize>) -> Option<usize> {
         let usable =
             |&vm: &usize| Some(vm) != except && !self.tried[vm] && !self.queues[vm].is_empty();
         let better = |best: usize, vm: usize| {
@@ -161,7 +161,7 @@ impl Corun {
         let vm = host.tasks[prev as usize].vm as usize;
         let mut best = self.best_vm(Some(vm));
         if self.cpu(cpu).hint.is_none() && self.defers(host, prev, best) {
-            self.turn_begins(cpu, host.now_ns + self.tun.defer_ns);
+            self.turn_lasts(cpu, host.now_ns + self.tun.defer_ns);
             return (prev, self.tun.defer_ns);
         }
         if let Some(marked) = self.take_marked(host, cpu) {

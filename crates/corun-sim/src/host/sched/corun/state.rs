@@ -32,8 +32,24 @@ pub(super) struct Cpu {
     pub(super) join_end_ns: Option<u64>,
     /// End of the vCPU's turn here; 0: it gave way itself.
     pub(super) turn_end_ns: u64,
-    /// The vCPU whose turn was interrupted here, and what it has left.
-    pub(super) turn: Option<(TaskId, u64)>,
+    /// The turn that was interrupted here.
+    pub(super) turn: Option<Turn>,
+    /// Such a turn is about to go on.
+    pub(super) turn_goes_on: bool,
+    /// When a VM that woke in vain will have a better claim than the turn's; 0: none.
+    pub(super) cut_end_ns: u64,
+    /// vtime of the VM that was picked here last, or later.
+    pub(super) vtime_now_ns: u64,
+}
+
+/// A turn that was interrupted.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Turn {
+    pub(super) task: TaskId,
+    pub(super) left_ns: u64,
+    pub(super) stopped_ns: u64,
+    /// By a VM with a better claim.
+    pub(super) lost: bool,
 }
 
 /// What a directed yield leaves behind.

@@ -2,6 +2,7 @@
 //! Turns: what a vCPU was given, however often others come in between
 //! (bpf/turn.bpf.h).
 
+use super::state::Turn;
 use super::{Corun, CpuId, Host, TaskId};
 use corun_policy::{Mechanisms, boost};
 
@@ -16,15 +17,23 @@ impl Corun {
     /// `task` comes to run on `cpu`, not out of turn, until `end_ns`.
     pub(super) fn turn_starts(&mut self, host: &Host<'_>, cpu: CpuId, task: TaskId, end_ns: u64) {
         let vm_of = |task: TaskId| host.tasks[task as usize].vm;
-        let interrupted = self.cpu(cpu).turn;
-        let sibling = interrupted.is_some_and(|(turn, _)| vm_of(turn) == vm_of(task));
+        let woken = self.recs[task as usize].woken;
+        let c = self.cpu(cpu);
+        c.turn_end_ns = end_ns;
         // Who woke may sleep soon, and whom it preempted then goes on; but not a
         // sibling, or their VM would have the pCPU for both turns.
-        if self.recs[task as usize].woken && !sibling {
-            self.cpu(cpu).turn_end_ns = end_ns;
-        } else {
-            self.turn_begins(cpu, end_ns);
+        c.turn = c
+            .turn
+            .filter(|turn| woken && vm_of(turn.task) != vm_of(task));
+        if let Some(turn) = &mut c.turn {
+            turn.lost = true;
         }
+    }
+
+    /// The turn on `cpu` does not end before `end_ns`.
+    pub(super) fn turn_lasts(&mut self, cpu: CpuId, end_ns: u64) {
+        let c = self.cpu(cpu);
+        c.turn_end_ns = c.turn_end_ns.max(end_ns);
     }
 
     /// Slice of a vCPU of `vm` that keeps `cpu`: what is left of its turn, if it was
@@ -36,26 +45,83 @@ impl Corun {
         }
         let slice_ns = self.aligned_slice(vm, now_ns);
         self.turn_begins(cpu, now_ns + slice_ns);
+        self.cpu(cpu).cut_end_ns = 0;
         slice_ns
     }
 
     /// `task` is stopped although it could run on.
     pub(super) fn turn_stops(&mut self, cpu: CpuId, task: TaskId, now_ns: u64) {
         let c = self.cpu(cpu);
-        let left_ns = c.turn_end_ns.saturating_sub(now_ns);
-        c.turn = (left_ns > 0).then_some((task, left_ns));
+        let turn = Turn {
+            task,
+            left_ns: c.turn_end_ns.saturating_sub(now_ns),
+            stopped_ns: now_ns,
+            lost: false,
+        };
+        c.turn = (turn.left_ns > 0).then_some(turn);
+    }
+
+    /// Does `turn`, which was interrupted on `cpu`, go on, now that it is free? VMs with
+    /// a better claim go before it if such a one has interrupted it or was to.
+    fn turn_resumes(&self, host: &Host<'_>, cpu: CpuId, turn: &Turn) -> bool {
+        // It has waited ever since, or it had another turn elsewhere.
+        let waits_since_ns = self.recs[turn.task as usize].waits_since_ns;
+        if waits_since_ns.saturating_sub(turn.stopped_ns) > self.tun.urgent_slice_ns {
+            return false;
+        }
+        let cut_end_ns = self.cpus[cpu as usize].cut_end_ns;
+        let cut_is_due = cut_end_ns != 0 && cut_end_ns <= host.now_ns;
+        let other = self.best_vm(None).filter(|_| turn.lost || cut_is_due);
+        let vm = host.tasks[turn.task as usize].vm as usize;
+        let (vm, other) = (&self.vms[vm], other.map(|vm| &self.vms[vm]));
+        corun_policy::resumes(vm, other, turn.left_ns, &self.tun)
     }
 
     /// Goes on with the turn that was interrupted on `cpu`.
     pub(super) fn resume_turn(&mut self, host: &Host<'_>, cpu: CpuId) -> Option<(TaskId, u64)> {
-        let (task, left_ns) = self.cpu(cpu).turn?;
-        let vm = &self.vms[host.tasks[task as usize].vm as usize];
-        if !corun_policy::resumes(vm, None, left_ns, &self.tun) {
+        let turn = self.cpu(cpu).turn?;
+        if !self.turn_resumes(host, cpu, &turn) {
             return None;
         }
-        // Once: who was taken by another pCPU has its turn there.
         self.cpu(cpu).turn = None;
-        self.take(host, cpu, task).then_some((task, left_ns))
+        if !self.take(host, cpu, turn.task) {
+            return None;
+        }
+        self.cpu(cpu).turn_goes_on = true;
+        Some((turn.task, turn.left_ns))
+    }
+
+    /// What runs on `cpu` for `slice_ns` from `now_ns` on stops before for who woke in
+    /// vain; not who runs there out of turn.
+    pub(super) fn cut(&mut self, cpu: CpuId, slice_ns: u64, now_ns: u64) -> u64 {
+        let c = self.cpu(cpu);
+        if c.serving.is_some() {
+            return slice_ns;
+        }
+        let left_ns = c.cut_end_ns.saturating_sub(now_ns);
+        if left_ns == 0 {
+            c.cut_end_ns = 0;
+            return slice_ns;
+        }
+        slice_ns.min(left_ns)
+    }
+
+    /// The turn on `cpu` stops after `wait_ns` to let who has the best claim go on: it
+    /// had none that was good enough when it woke. Who runs there out of turn is not
+    /// stopped; the turn is, when it goes on.
+    pub(super) fn cut_slice(&mut self, host: &mut Host<'_>, cpu: CpuId, wait_ns: u64) {
+        let end_ns = host.now_ns + wait_ns;
+        let slice_ns = self.tun.slice_ns;
+        let c = self.cpu(cpu);
+        let cut_before = c.cut_end_ns != 0 && c.cut_end_ns <= end_ns;
+        if end_ns - c.run_start_ns >= slice_ns || cut_before {
+            return;
+        }
+        c.cut_end_ns = end_ns;
+        if c.serving.is_none() && c.urgent.is_none() && end_ns < c.slice_end_ns {
+            c.slice_end_ns = end_ns;
+            host.set_timer(cpu, end_ns);
+        }
     }
 
     /// Which VM comes next on `cpu`, where a turn of `vm` has run its time: the one that

@@ -61,6 +61,31 @@ fn who_slept_while_one_computed_undisturbed_has_no_more_than_a_sleepers_credit()
 }
 
 #[test]
+fn a_light_vm_alone_on_its_pcpu_does_not_outdate_who_sleeps_elsewhere() {
+    let lives = [(0, 0, Life::Burn), (1, 1, Life::Burn), (2, 1, Life::Sleeps)];
+    let mut tasks = lives.map(|(vm, cpu, life)| {
+        let mut task = task(vm, life);
+        task.0.pinned = Some(cpu);
+        task
+    });
+    // Its vtime goes a hundred times as fast.
+    tasks[0].0.vm_weight = 1;
+    let mut world = World::new(&kind("corun"), 2, tasks.to_vec());
+    world.run(100 * MS);
+    for _ in 0..100 {
+        wake_to_run(&mut world, 2);
+        world.run(world.now_ns + MS * 12 / 10);
+        if world.current(1) == Some(2) {
+            world.block(1);
+        }
+        world.run(world.now_ns + MS / 2);
+    }
+    let burned_ns = world.used_ns[1] - 100 * MS;
+    let percent = world.used_ns[2] * 100 / (burned_ns + world.used_ns[2]);
+    assert!((44..=56).contains(&percent), "{percent} %");
+}
+
+#[test]
 fn who_wakes_a_moment_too_early_to_preempt_does_not_wait_for_the_end_of_a_slice() {
     let tasks = [(0, Life::Burn), (1, Life::Sleeps)].map(|(vm, life)| task(vm, life));
     let mut world = World::new(&kind("corun"), 1, tasks.to_vec());
