@@ -10,6 +10,16 @@
 
 #include "state.bpf.h"
 
+/*
+ * Can all vCPUs of the VM in @slot run at the same time? One with more of them than there
+ * are pCPUs gains nothing by long turns that begin and end together: its vCPUs wait for
+ * siblings that have no pCPU, and the sooner others are chosen the better.
+ */
+static bool fits_host(u32 slot)
+{
+	return info_of(slot)->nr_vcpus <= nr_cpu_ids;
+}
+
 /* A vCPU's turn on the pCPU of @c begins, and with it any other's has ended. */
 static void turn_begins(struct cpu_ctx *c, u64 end_ns)
 {
@@ -23,7 +33,7 @@ static u64 aligned_slice(u32 slot, u64 now_ns)
 	struct vm_state *s = state_of(slot);
 	u64 slice_ns;
 
-	if (!has(CORUN_MECHANISM_GANG))
+	if (!has(CORUN_MECHANISM_GANG) || !fits_host(slot))
 		return tun.slice_ns;
 	slice_ns = corun_gang_align(
 		s->coupled, elapsed_ns(now_ns, s->turn_end_ns), tunables());
@@ -86,7 +96,7 @@ static s32 chosen_by_leader(struct cpu_ctx *c, u32 slot, s32 best, u64 now_ns)
 {
 	struct vm_state *s = state_of(slot);
 
-	if (!has(CORUN_MECHANISM_GANG) || !c->turn_end_ns ||
+	if (!has(CORUN_MECHANISM_GANG) || !fits_host(slot) || !c->turn_end_ns ||
 	    elapsed_ns(now_ns, c->turn_end_ns) > TIMER_SLACK_NS)
 		return -1;
 	if (corun_gang_follows(s->coupled, elapsed_ns(s->chosen_ns, now_ns),
@@ -130,8 +140,9 @@ static bool turn_resumes(struct cpu_ctx *c, s32 best, u64 now_ns)
 	const struct corun_vm *other = NULL;
 
 	/* It has waited ever since, or it had another turn elsewhere. */
-	if (!r || elapsed_ns(c->turn_stopped_ns, r->waits_since_ns) >
-			  tun.urgent_slice_ns)
+	if (!r || !fits_host(c->turn_slot) ||
+	    elapsed_ns(c->turn_stopped_ns, r->waits_since_ns) >
+		    tun.urgent_slice_ns)
 		return false;
 	if (best == CORUN_HOST_SLOT ||
 	    (best > 0 && (c->turn_lost || cut_is_due(c, now_ns))))

@@ -7,6 +7,12 @@ use super::{Corun, CpuId, Host, TaskId};
 use corun_policy::{Mechanisms, boost};
 
 impl Corun {
+    /// Can all vCPUs of `vm` run at the same time? One with more of them than there are
+    /// pCPUs gains nothing by long turns that begin and end together.
+    fn fits_host(&self, vm: usize) -> bool {
+        self.states[vm].vcpus.len() <= self.cpus.len()
+    }
+
     /// A vCPU's turn on `cpu` begins, and with it any other's has ended.
     pub(super) fn turn_begins(&mut self, cpu: CpuId, end_ns: u64) {
         let c = self.cpu(cpu);
@@ -66,13 +72,14 @@ impl Corun {
     fn turn_resumes(&self, host: &Host<'_>, cpu: CpuId, turn: &Turn) -> bool {
         // It has waited ever since, or it had another turn elsewhere.
         let waits_since_ns = self.recs[turn.task as usize].waits_since_ns;
-        if waits_since_ns.saturating_sub(turn.stopped_ns) > self.tun.urgent_slice_ns {
+        let vm = host.tasks[turn.task as usize].vm as usize;
+        let waited = waits_since_ns.saturating_sub(turn.stopped_ns) <= self.tun.urgent_slice_ns;
+        if !waited || !self.fits_host(vm) {
             return false;
         }
         let cut_end_ns = self.cpus[cpu as usize].cut_end_ns;
         let cut_is_due = cut_end_ns != 0 && cut_end_ns <= host.now_ns;
         let other = self.best_vm(None).filter(|_| turn.lost || cut_is_due);
-        let vm = host.tasks[turn.task as usize].vm as usize;
         let (vm, other) = (&self.vms[vm], other.map(|vm| &self.vms[vm]));
         corun_policy::resumes(vm, other, turn.left_ns, &self.tun)
     }
@@ -135,7 +142,8 @@ impl Corun {
         best: Option<usize>,
     ) -> Option<usize> {
         let end_ns = self.cpu(cpu).turn_end_ns;
-        if !self.mechanisms.has(Mechanisms::GANG) || end_ns == 0 || end_ns > host.now_ns {
+        let aligned = self.mechanisms.has(Mechanisms::GANG) && self.fits_host(vm);
+        if !aligned || end_ns == 0 || end_ns > host.now_ns {
             return None;
         }
         let s = &self.states[vm];
@@ -152,7 +160,7 @@ impl Corun {
 
     /// Slice of a vCPU of `vm` whose turn begins: it ends with its siblings'.
     pub(super) fn aligned_slice(&mut self, vm: usize, now_ns: u64) -> u64 {
-        if !self.mechanisms.has(Mechanisms::GANG) {
+        if !self.mechanisms.has(Mechanisms::GANG) || !self.fits_host(vm) {
             return self.tun.slice_ns;
         }
         let s = &mut self.states[vm];
