@@ -9,10 +9,6 @@
 #include "accounts_state.bpf.h"
 #include "interrupt.bpf.h"
 
-/* Delivery modes of interrupts that are injected by vector. */
-#define APIC_MODE_FIXED 0
-#define APIC_MODE_LOWEST 0x100
-
 /* IPIs that nobody took for so long are lost: their burst has ended. */
 #define BURST_MAX_NS 10000000000ULL
 

@@ -15,6 +15,10 @@ struct trace_event_raw_kvm_exit___corun {
 	u32 isa;
 } __attribute__((preserve_access_index));
 
+/* Delivery modes of interrupts that are injected by vector. */
+#define APIC_MODE_FIXED 0
+#define APIC_MODE_LOWEST 0x100
+
 struct trace_event_raw_kvm_apic_accept_irq___corun {
 	u32 apicid;
 	u16 dm;

@@ -12,10 +12,6 @@
 
 char _license[] SEC("license") = "GPL";
 
-/* Delivery modes of interrupts that are injected by vector. */
-#define APIC_MODE_FIXED 0
-#define APIC_MODE_LOWEST 0x100
-
 /* The place of @kvm, given at first sight; a VM keeps it to the end. */
 static u32 vm_of_kvm(u64 kvm, u32 tgid)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Turns: what a vCPU was given, however often tasks of the host, short slices of
- * urgent vCPUs or vCPUs that wake and sleep again come in between. Without this the pCPU would choose anew after
- * each, so that slices were as long as the host is quiet, and the vCPUs of a VM
- * would hardly ever run at the same time.
+ * urgent vCPUs or vCPUs that wake and sleep again come in between. Without this the
+ * pCPU would choose anew after each, so that slices were as long as the host is quiet,
+ * and the vCPUs of a VM would hardly ever run at the same time.
  */
 #ifndef CORUN_TURN_BPF_H
 #define CORUN_TURN_BPF_H
