@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Thin: what is done is in scripts/, in cargo and in `corun lab`.
 
-.PHONY: help setup build guest demo test lint unit determinism smoke browser-test clean
+.PHONY: help setup build guest guest-check demo test lint unit determinism smoke browser-test clean
 
 help:
 	@echo "make demo   set up, build, boot the lab, run the demo, write out/demo.json"
 	@echo "make test   set up, then lint, unit and property tests, determinism, lab smoke"
 	@echo "make build  set up and build target/release/corun"
 	@echo "make guest  build the guest modules (KVER=\"7.3 7.2\", or KDIR=headers)"
+	@echo "make guest-check"
+	@echo "            the guest modules checked by sparse"
 	@echo "make lint   formatting, clippy, licences"
 	@echo "make unit   tests that need no lab"
 	@echo "make determinism"
@@ -28,7 +30,10 @@ guest: build
 demo: build
 	target/release/corun lab run demo --out out/demo.json
 
-test: lint unit determinism browser-test smoke
+test: lint unit determinism browser-test guest-check smoke
+
+guest-check: build
+	scripts/guest-check
 
 lint: setup
 	scripts/lint
