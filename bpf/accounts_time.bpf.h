@@ -203,9 +203,9 @@ int BPF_PROG(acct_halt, struct kvm_vcpu___halt *vcpu)
 	return 0;
 }
 
-/* It is over; @waited: after sleep, not within polling. */
-SEC("?tp_btf/kvm_vcpu_wakeup")
-int BPF_PROG(acct_halt_end, u64 ns, bool waited)
+/* It is over; it waited if it slept and was not ended within polling. */
+SEC("?tp/kvm/kvm_vcpu_wakeup")
+int acct_halt_end(struct trace_event_raw_kvm_vcpu_wakeup___corun *ctx)
 {
 	struct task_struct *p = bpf_get_current_task_btf();
 	struct vcpu_thread *t = thread_of(p);
@@ -216,7 +216,8 @@ int BPF_PROG(acct_halt_end, u64 ns, bool waited)
 	if (v->state == STATE_poll)
 		enter(v, STATE_run, bpf_ktime_get_ns());
 	if (t->polled)
-		count(v, waited ? COUNT_polls_failed : COUNT_polls_succeeded);
+		count(v,
+		      ctx->waited ? COUNT_polls_failed : COUNT_polls_succeeded);
 	t->halting = t->polled = t->polling = false;
 	return 0;
 }

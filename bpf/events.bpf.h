@@ -10,6 +10,7 @@
 #include "boost.bpf.h"
 #include "guest.bpf.h"
 #include "interrupt.bpf.h"
+#include "kvm_records.bpf.h"
 
 /* KVM_HC_SCHED_YIELD (include/uapi/linux/kvm_para.h) */
 #define HC_SCHED_YIELD 11
@@ -110,9 +111,10 @@ static void note_interrupt(u32 slot, u32 id, struct task_ctx *sender)
  * The local APIC of vCPU @id accepted an interrupt; we are in the sender's
  * context. From an interrupt of the host's, that is whoever ran: nobody is told.
  */
-SEC("?tp_btf/kvm_apic_accept_irq")
-int BPF_PROG(on_interrupt, u32 id)
+SEC("?tp/kvm/kvm_apic_accept_irq")
+int on_interrupt(struct trace_event_raw_kvm_apic_accept_irq___corun *ctx)
 {
+	u32 id = ctx->apicid;
 	struct cpu_ctx *c = cpu_ctx_of((s32)bpf_get_smp_processor_id());
 	struct task_struct *p;
 	struct task_ctx *t;
@@ -143,16 +145,16 @@ int BPF_PROG(on_interrupt, u32 id)
 }
 
 /* A guest asks that its vCPU @id runs, which it sent an IPI. */
-SEC("?tp_btf/kvm_hypercall")
-int BPF_PROG(on_hypercall, unsigned long nr, unsigned long id)
+SEC("?tp/kvm/kvm_hypercall")
+int on_hypercall(struct trace_event_raw_kvm_hypercall___corun *ctx)
 {
 	struct task_ctx *t;
 	struct vcpu_rec *r;
 
-	if (nr != HC_SCHED_YIELD)
+	if (ctx->nr != HC_SCHED_YIELD)
 		return 0;
 	t = current_vcpu();
-	r = t ? rec_of(t->slot, (u32)id) : NULL;
+	r = t ? rec_of(t->slot, (u32)ctx->a0) : NULL;
 	if (r && r->waits_since_ns)
 		hand_over(r->pid);
 	return 0;

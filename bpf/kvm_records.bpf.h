@@ -25,10 +25,19 @@ struct trace_event_raw_kvm_apic_accept_irq___corun {
 	u8 vec;
 } __attribute__((preserve_access_index));
 
+struct trace_event_raw_kvm_hypercall___corun {
+	unsigned long nr;
+	unsigned long a0;
+} __attribute__((preserve_access_index));
+
 struct trace_event_raw_kvm_inj_virq___corun {
 	unsigned int vector;
 	bool soft;
 	bool reinjected;
+} __attribute__((preserve_access_index));
+
+struct trace_event_raw_kvm_vcpu_wakeup___corun {
+	bool waited;
 } __attribute__((preserve_access_index));
 
 #endif /* CORUN_KVM_RECORDS_BPF_H */

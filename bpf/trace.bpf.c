@@ -159,13 +159,13 @@ int BPF_PROG(trace_halt)
 	return 0;
 }
 
-SEC("?tp_btf/kvm_vcpu_wakeup")
-int BPF_PROG(trace_halt_end, u64 ns, bool waited)
+SEC("?tp/kvm/kvm_vcpu_wakeup")
+int trace_halt_end(struct trace_event_raw_kvm_vcpu_wakeup___corun *ctx)
 {
 	struct trace_thread *t = current_thread();
 
 	if (t)
-		emit(t, TRACE_halt_end, waited, 0);
+		emit(t, TRACE_halt_end, ctx->waited, 0);
 	return 0;
 }
 
