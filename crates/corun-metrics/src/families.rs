@@ -380,13 +380,14 @@ pub const FAMILIES: [Family; 33] = [
     counter(
         "corun_accounts_dropped",
         &["what"],
-        "What the accounts lack: vCPUs without a place, IPIs that joined a pending one, torn reads",
+        "What the accounts lack: vCPUs without a place, IPIs that joined a pending one, torn reads, skipped events",
         |v, s| {
             let drops = &v.snapshot.drops;
             for (what, n) in [
                 ("vcpus", drops.vcpus),
                 ("ipis_joined", drops.ipis_joined),
                 ("torn_reads", drops.torn_reads),
+                ("skipped_runs", drops.skipped_runs),
             ] {
                 s.number(&[what], n);
             }

@@ -126,12 +126,17 @@ pub struct Drops {
     pub ipis_joined: u64,
     /// Accounts that changed each time that they were read; last figures stand.
     pub torn_reads: u64,
+    /// Events that the kernel did not tell, because another BPF program was under way
+    /// on that pCPU.
+    #[serde(default)]
+    pub skipped_runs: u64,
 }
 
 additive!(Drops {
     vcpus,
     ipis_joined,
-    torn_reads
+    torn_reads,
+    skipped_runs
 });
 
 /// Version of [`Snapshot`]'s JSON.

@@ -9,11 +9,13 @@ use crate::guests::{self, Kernels};
 use crate::hook_costs::{HookCost, HookCosts};
 use crate::host_info;
 use crate::skel::accounts::{AccountsSkel, AccountsSkelBuilder};
+use crate::skipped;
 use corun_events::account::Drops;
 use corun_symbols::{Evidence, Library, Match};
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, OpenObject};
 use std::mem::MaybeUninit;
+use std::os::fd::AsFd as _;
 
 /// The programs, in force while this lives.
 pub(super) struct Attached {
@@ -109,8 +111,15 @@ impl Attached {
             vcpus: bss.map_or(0, |bss| bss.untracked),
             ipis_joined: bss.map_or(0, |bss| bss.ipis_joined),
             torn_reads,
+            skipped_runs: self.skipped_runs(),
         };
         (rows, drops)
+    }
+
+    fn skipped_runs(&self) -> u64 {
+        let programs = self.skel.object().progs();
+        let loaded = programs.filter(libbpf_rs::Program::autoload);
+        loaded.map(|p| skipped::runs(p.as_fd())).sum()
     }
 
     /// Registers of guests can be read: without them no kernel is told.

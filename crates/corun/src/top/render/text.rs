@@ -63,15 +63,15 @@ fn boosts(interval: &Snapshot) -> String {
 }
 
 fn dropped(drops: &Drops) -> String {
-    if drops.vcpus == 0 && drops.torn_reads == 0 {
+    if drops.vcpus == 0 && drops.torn_reads == 0 && drops.skipped_runs == 0 {
         return format!(
             "dropped: nothing ({} IPIs joined a pending one)",
             drops.ipis_joined
         );
     }
     format!(
-        "DROPPED: {} looks at vCPUs without room (--max-vcpus), {} torn readings",
-        drops.vcpus, drops.torn_reads
+        "DROPPED: {} looks at vCPUs without room (--max-vcpus), {} readings, {} events",
+        drops.vcpus, drops.torn_reads, drops.skipped_runs
     )
 }
 
