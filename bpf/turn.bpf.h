@@ -27,14 +27,20 @@ static void turn_begins(struct cpu_ctx *c, u64 end_ns)
 	c->turn_pid = 0;
 }
 
-/* Slice of a vCPU of the VM in @slot whose turn begins: it ends with its siblings'. */
+/*
+ * Slice of a vCPU of the VM in @slot whose turn begins: it ends with its siblings', or
+ * is short where they cannot run together.
+ */
 static u64 aligned_slice(u32 slot, u64 now_ns)
 {
 	struct vm_state *s = state_of(slot);
 	u64 slice_ns;
 
-	if (!has(CORUN_MECHANISM_GANG) || !fits_host(slot))
+	if (!has(CORUN_MECHANISM_GANG))
 		return tun.slice_ns;
+	if (!fits_host(slot))
+		return corun_gang_crowded(s->coupled, info_of(slot)->nr_vcpus,
+					  nr_cpu_ids, tunables());
 	slice_ns = corun_gang_align(
 		s->coupled, elapsed_ns(now_ns, s->turn_end_ns), tunables());
 	s->turn_end_ns = now_ns + slice_ns;

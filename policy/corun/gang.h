@@ -80,6 +80,27 @@ CORUN_INLINE u64 corun_gang_align(bool coupled, u64 left_ns,
 	return left_ns;
 }
 
+/* Least slice in a VM with more vCPUs than pCPUs, as part of a whole one. */
+#define CORUN_GANG_CROWD 8
+
+/*
+ * Slice of a vCPU of a VM with more of them, @vcpus, than there are pCPUs, @pcpus: they
+ * cannot run together, so who waits for its siblings spins until each had its turn. All
+ * have theirs within one slice, as far as that leaves each of them an eighth of it. VMs
+ * that are not coupled are left alone, unless the host could not tell.
+ */
+CORUN_INLINE u64 corun_gang_crowded(bool coupled, u32 vcpus, u32 pcpus,
+				    const struct corun_tunables *tun)
+{
+	u64 least_ns = tun->slice_ns / CORUN_GANG_CROWD;
+	u64 slice_ns;
+
+	if ((!coupled && !tun->gang_blind) || vcpus <= pcpus)
+		return tun->slice_ns;
+	slice_ns = tun->slice_ns * pcpus / vcpus;
+	return slice_ns < least_ns ? least_ns : slice_ns;
+}
+
 /* Turns that end within this part of a slice end together. */
 #define CORUN_GANG_TOGETHER 8
 

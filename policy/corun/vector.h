@@ -37,7 +37,8 @@ enum corun_vector_op {
 	CORUN_OP_SHARE_RESUMES = 18,
 	CORUN_OP_GANG_ALIGN = 19,
 	CORUN_OP_GANG_FOLLOWS = 20,
-	CORUN_OP_NR = 21,
+	CORUN_OP_GANG_CROWDED = 21,
+	CORUN_OP_NR = 22,
 };
 
 #define CORUN_VECTOR_IN 10
@@ -256,6 +257,10 @@ CORUN_INLINE void corun_vector_run(struct corun_vector *v)
 		break;
 	case CORUN_OP_GANG_FOLLOWS:
 		v->out[0] = corun_gang_follows(v->in[0], v->in[1], &v->tun);
+		break;
+	case CORUN_OP_GANG_CROWDED:
+		v->out[0] = corun_gang_crowded(v->in[0], (u32)v->in[1],
+					       (u32)v->in[2], &v->tun);
 		break;
 	case CORUN_OP_HALT_JUDGE:
 		corun_vector_halt_judge(v);

@@ -159,6 +159,13 @@ pub fn gang_align(coupled: bool, left_ns: u64, tunables: &Tunables) -> u64 {
     unsafe { ffi::corun_native_gang_align(coupled, left_ns, tunables) }
 }
 
+/// Slice of a vCPU of a VM that has more of them, `vcpus`, than there are pCPUs, `pcpus`,
+/// and is coupled, or not (`corun_gang_crowded`). Nanoseconds.
+pub fn gang_crowded(coupled: bool, vcpus: u32, pcpus: u32, tunables: &Tunables) -> u64 {
+    // SAFETY: the reference is valid for the call.
+    unsafe { ffi::corun_native_gang_crowded(coupled, vcpus, pcpus, tunables) }
+}
+
 /// Slice of a sibling that joins a gang (`corun_gang_slice`).
 pub fn gang_slice(leader_left_ns: u64, tunables: &Tunables) -> u64 {
     // SAFETY: the reference is valid for the call.

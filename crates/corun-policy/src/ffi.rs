@@ -86,6 +86,12 @@ unsafe extern "C" {
     ) -> bool;
     pub(crate) fn corun_native_gang_align(coupled: bool, left_ns: u64, tun: *const Tunables)
     -> u64;
+    pub(crate) fn corun_native_gang_crowded(
+        coupled: bool,
+        vcpus: u32,
+        pcpus: u32,
+        tun: *const Tunables,
+    ) -> u64;
     pub(crate) fn corun_native_gang_follows(
         coupled: bool,
         age_ns: u64,

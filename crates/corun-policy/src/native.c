@@ -95,6 +95,8 @@ u64 corun_native_gang_align(bool coupled, u64 left_ns,
 			    const struct corun_tunables *tun);
 bool corun_native_gang_follows(bool coupled, u64 age_ns,
 			       const struct corun_tunables *tun);
+u64 corun_native_gang_crowded(bool coupled, u32 vcpus, u32 pcpus,
+			      const struct corun_tunables *tun);
 u64 corun_native_gang_slice(u64 leader_left_ns,
 			    const struct corun_tunables *tun);
 bool corun_native_region_critical(u32 region);
@@ -229,6 +231,12 @@ u64 corun_native_gang_align(bool coupled, u64 left_ns,
 			    const struct corun_tunables *tun)
 {
 	return corun_gang_align(coupled, left_ns, tun);
+}
+
+u64 corun_native_gang_crowded(bool coupled, u32 vcpus, u32 pcpus,
+			      const struct corun_tunables *tun)
+{
+	return corun_gang_crowded(coupled, vcpus, pcpus, tun);
 }
 
 bool corun_native_gang_follows(bool coupled, u64 age_ns,

@@ -5,7 +5,7 @@ use crate::{Tunables, ffi};
 use serde::Deserialize;
 
 /// The decisions, in the order of `enum corun_vector_op`.
-pub const OPS: [&str; 21] = [
+pub const OPS: [&str; 22] = [
     "share_vtime",
     "share_charge",
     "share_wake",
@@ -27,6 +27,7 @@ pub const OPS: [&str; 21] = [
     "share_resumes",
     "gang_align",
     "gang_follows",
+    "gang_crowded",
 ];
 
 /// Most inputs of a decision (`CORUN_VECTOR_IN`).

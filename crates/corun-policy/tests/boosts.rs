@@ -2,8 +2,8 @@
 //! What boosts may never do, whatever guests ask for.
 
 use corun_policy::boost::{
-    Pool, PoolWindow, Sibling, UrgentVerdict, Victim, coupled, defers, gang_align, gang_slice,
-    pool_next, pulls, score, takes, urgent,
+    Pool, PoolWindow, Sibling, UrgentVerdict, Victim, coupled, defers, gang_align, gang_crowded,
+    gang_slice, pool_next, pulls, score, takes, urgent,
 };
 use corun_policy::{Region, Tunables, Vm, before, first, vtime};
 use proptest::prelude::*;
@@ -127,6 +127,25 @@ proptest! {
         prop_assert_eq!(gang_align(coupled, left_ns, &blind), gang_align(true, left_ns, &t));
         prop_assert!(slice_ns <= t.slice_ns && 2 * slice_ns >= t.slice_ns);
         prop_assert!(slice_ns == t.slice_ns || slice_ns == left_ns);
+    }
+
+    #[test]
+    fn in_a_crowd_all_run_within_a_slice_or_each_has_its_least(
+        coupled: bool, vcpus in 0_u32..5000, pcpus in 1_u32..5000,
+    ) {
+        let t = tunables();
+        let slice_ns = gang_crowded(coupled, vcpus, pcpus, &t);
+        let blind = Tunables { gang_blind: 1, ..t };
+        prop_assert_eq!(
+            gang_crowded(coupled, vcpus, pcpus, &blind),
+            gang_crowded(true, vcpus, pcpus, &t)
+        );
+        prop_assert!(slice_ns <= t.slice_ns && 8 * slice_ns >= t.slice_ns);
+        let whole = slice_ns == t.slice_ns;
+        prop_assert_eq!(whole, !coupled || vcpus <= pcpus);
+        let rounds_ns = slice_ns * u64::from(vcpus);
+        let least = slice_ns == t.slice_ns / 8;
+        prop_assert!(whole || least || rounds_ns <= t.slice_ns * u64::from(pcpus));
     }
 
     #[test]

@@ -158,10 +158,17 @@ impl Corun {
         None
     }
 
-    /// Slice of a vCPU of `vm` whose turn begins: it ends with its siblings'.
+    /// Slice of a vCPU of `vm` whose turn begins: it ends with its siblings', or is short
+    /// where they cannot run together.
     pub(super) fn aligned_slice(&mut self, vm: usize, now_ns: u64) -> u64 {
-        if !self.mechanisms.has(Mechanisms::GANG) || !self.fits_host(vm) {
+        if !self.mechanisms.has(Mechanisms::GANG) {
             return self.tun.slice_ns;
+        }
+        if !self.fits_host(vm) {
+            let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+            let s = &self.states[vm];
+            let (vcpus, pcpus) = (count(s.vcpus.len()), count(self.cpus.len()));
+            return boost::gang_crowded(s.coupled, vcpus, pcpus, &self.tun);
         }
         let s = &mut self.states[vm];
         let left_ns = s.turn_end_ns.saturating_sub(now_ns);

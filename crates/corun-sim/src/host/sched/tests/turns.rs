@@ -134,6 +134,36 @@ fn turns_of_a_vm_with_more_vcpus_than_pcpus_are_not_kept_up() {
     assert!(fits > 90 && does_not < 60, "{fits}, {does_not}");
 }
 
+/// How long, at most, a vCPU of a VM of eight on two pCPUs waits for its turn, ns.
+fn longest_wait_of_eight(gang_blind: u64) -> u64 {
+    let options = CorunOptions {
+        tunables: Tunables {
+            gang_blind,
+            ..Tunables::default()
+        },
+        ..CorunOptions::default()
+    };
+    let mut world = World::with_options(&kind("corun"), 2, burners(&[8]), options);
+    world.run(100 * MS);
+    let (mut ran_ns, mut longest_ns) = ([world.now_ns; 8], 0);
+    while world.now_ns < 300 * MS {
+        world.run(world.now_ns + MS / 20);
+        for (task, ran_ns) in ran_ns.iter_mut().enumerate() {
+            longest_ns = longest_ns.max(world.now_ns - *ran_ns);
+            if world.tasks[task].state == TaskState::Running {
+                *ran_ns = world.now_ns;
+            }
+        }
+    }
+    longest_ns
+}
+
+#[test]
+fn vcpus_of_a_crowd_all_run_within_a_slice_when_nobody_tells_who_spins() {
+    let (told, blind) = (longest_wait_of_eight(0), longest_wait_of_eight(1));
+    assert!(told > 8 * MS && blind < 4 * MS, "{told}, {blind}");
+}
+
 /// Two VMs of two have both pCPUs and woke in no order. How many moments of a slice
 /// (3 ms) there are at which turns end, and for how much of the time one VM has both
 /// pCPUs, per cent.
