@@ -80,6 +80,9 @@ pub(crate) struct ShellArgs {
 pub(crate) enum AccelArg {
     /// Emulation: works everywhere
     Tcg,
+    /// Emulation where time is what was executed, an instruction a nanosecond: slow, but
+    /// undisturbed by this machine's noise; for counting instructions
+    Icount,
     /// This machine's hardware virtualization; it must allow nesting
     Kvm,
 }
@@ -88,6 +91,7 @@ impl From<AccelArg> for Accel {
     fn from(arg: AccelArg) -> Self {
         match arg {
             AccelArg::Tcg => Self::Tcg,
+            AccelArg::Icount => Self::Icount,
             AccelArg::Kvm => Self::Kvm,
         }
     }
