@@ -124,6 +124,12 @@ impl Follower {
         Some(ended)
     }
 
+    /// Is `event` one of a vCPU that the recording's header has?
+    pub fn knows(&self, event: &Event) -> bool {
+        let vm = self.vcpus.get(event.vm as usize);
+        vm.is_some_and(|vcpus| (event.vcpu as usize) < vcpus.len())
+    }
+
     /// What a vCPU does now.
     pub fn state(&self, vm: u32, vcpu: u32) -> State {
         let known = self.vcpus.get(vm as usize);

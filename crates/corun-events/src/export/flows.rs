@@ -50,6 +50,10 @@ impl Flows {
     pub fn take(&mut self, event: &Event) {
         let number = self.next_event;
         self.next_event += 1;
+        // What no track has can be no arrow's end.
+        if !self.follower.knows(event) {
+            return;
+        }
         let began = self.follower.take(event).is_some();
         let own = (event.vm, event.vcpu);
         match event.kind {
@@ -163,5 +167,18 @@ mod tests {
             [ids(&f, 1, false), ids(&f, 2, false)].concat()
         );
         assert!(f.of(5).is_empty(), "vCPU 2 never ran");
+    }
+
+    #[test]
+    fn strangers_begin_and_end_nothing() {
+        let f = flows(&[
+            (9, Kind::IpiSend, interrupt_arg(1, 0xfc)),
+            (9, Kind::YieldGrant, 1),
+            (0, Kind::IpiSend, interrupt_arg(9, 0xfc)),
+            (1, Kind::SwitchIn, 0),
+            (1, Kind::IpiTake, interrupt_arg(0, 0xfc)),
+            (9, Kind::IpiTake, interrupt_arg(0, 0xfc)),
+        ]);
+        assert_eq!(f.count(), 0);
     }
 }

@@ -157,12 +157,7 @@ impl<'a, W: Write> Perfetto<'a, W> {
             Kind::HostIn => return self.host_in(event),
             _ => {}
         }
-        let vcpus = self
-            .header
-            .vms
-            .get(event.vm as usize)
-            .map_or(0, |vm| vm.vcpus);
-        if event.vcpu >= vcpus {
+        if !self.follower.knows(event) {
             return Ok(());
         }
         let before = self.follower.state(event.vm, event.vcpu);

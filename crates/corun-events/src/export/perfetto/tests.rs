@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Decodes what was written by the wire format alone, and holds it to what
-//! viewers expect. (Perfetto's own generated classes decoded it alike when this
-//! was written.)
+//! viewers expect. Perfetto's own parser has its say in `make perfetto-test`.
 
 use super::super::flows::Flows;
 use super::*;
@@ -223,6 +222,8 @@ fn events_of_strangers_and_out_of_order_do_no_harm() {
     let mut events = story();
     events.push(event(3, 0, Kind::Enter, 0));
     events.push(event(30, 7, Kind::SwitchIn, 0));
+    events.push(event(30, 7, Kind::IpiSend, interrupt_arg(1, 0xfd)));
+    events.push(event(30, 1, Kind::IpiTake, interrupt_arg(0, 0xfd)));
     events.push(Event {
         vm: 9,
         ..event(31, 0, Kind::SwitchIn, 0)
