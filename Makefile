@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Thin: what is done is in scripts/, in cargo and in `corun lab`.
 
-.PHONY: help setup build guest guest-check demo test lint unit determinism smoke browser-test clean
+.PHONY: help setup build guest guest-check demo test lint unit determinism smoke browser-test \
+	perfetto-test clean
 
 help:
 	@echo "make demo   set up, build, boot the lab, run the demo, write out/demo.json"
@@ -17,6 +18,8 @@ help:
 	@echo "make smoke  tests that boot the lab"
 	@echo "make browser-test"
 	@echo "            the report's page in headless Chromium; screenshots in out/report"
+	@echo "make perfetto-test"
+	@echo "            exported traces in Perfetto's own parser"
 
 setup:
 	scripts/setup
@@ -30,7 +33,7 @@ guest: build
 demo: build
 	target/release/corun lab run demo --out out/demo.json
 
-test: lint unit determinism browser-test guest-check smoke
+test: lint unit determinism browser-test perfetto-test guest-check smoke
 
 guest-check: build
 	scripts/guest-check
@@ -51,6 +54,11 @@ smoke: guest
 browser-test:
 	scripts/setup --browser
 	CORUN_BROWSER_REQUIRED=1 cargo test --release --locked -p corun-report --test browser -- --ignored --test-threads=1
+
+# Perfetto's parser is 16 MB to fetch, and wants Node.
+perfetto-test:
+	scripts/setup --perfetto
+	CORUN_PERFETTO_REQUIRED=1 cargo test --release --locked -p corun --test perfetto -- --ignored --test-threads=1
 
 clean:
 	cargo clean
