@@ -13,7 +13,7 @@ use corun_lab_proto::COMMANDS_PORT;
 use nix::sys::termios::{SetArg, Termios, tcgetattr, tcsetattr};
 use std::io::{self, IsTerminal, Read, Write, stdin, stdout};
 use std::process::ExitStatus;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Printed by the entry after commands from a pipe.
 const END: &str = "corun-lab: commands ended with ";
@@ -47,16 +47,26 @@ pub struct Guests {
     pub load: bool,
 }
 
-/// Boots L1 and gives its shell to the terminal, or runs the commands on
-/// standard input when that is no terminal. `guests` are started first. Returns the exit code of the commands; 0 after an
+/// What there is to a session beside the host.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Session<'a> {
+    /// Are started first.
+    pub guests: Option<&'a Guests>,
+    /// How long commands from standard input may print nothing; `None`: as they like.
+    pub silent: Option<Duration>,
+}
+
+/// Boots L1 and gives its shell to the terminal, or runs the commands on standard input
+/// when that is no terminal. Returns the exit code of the commands; 0 after an
 /// interactive session.
 pub fn run(
     spec: &BootSpec,
     image: &Image,
-    guests: Option<&Guests>,
+    session: Session<'_>,
     dirs: &LabDirs,
     stop: Stop<'_>,
 ) -> Result<u8, ShellError> {
+    let guests = session.guests;
     let with_case = |layer: RunLayer| match guests {
         Some(guests) => layer.with("case.json", guests.case.as_slice()),
         None => layer,
@@ -70,7 +80,7 @@ pub fn run(
         read.map_err(|e| ShellError::Io("reading the commands", e))?;
         let layer = with_case(RunLayer::new(&batch_entry(guests)));
         let layer = layer.with("commands", commands);
-        batch(spec, image, &layer, dirs, stop)
+        batch(spec, image, &layer, session.silent, dirs, stop)
     }
 }
 
@@ -112,6 +122,7 @@ fn batch(
     spec: &BootSpec,
     image: &Image,
     layer: &RunLayer,
+    silent: Option<Duration>,
     dirs: &LabDirs,
     stop: Stop<'_>,
 ) -> Result<u8, ShellError> {
@@ -121,6 +132,7 @@ fn batch(
     };
     let mut boot = Boot::start(&spec, image, layer, dirs)?;
     let mut shown = Shown::default();
+    let mut heard = Instant::now();
     loop {
         let exit = boot.wait_exit(POLL, stop)?;
         let fresh = shown.advance(&boot.commands_output());
@@ -130,6 +142,12 @@ fn batch(
         written.map_err(|e| ShellError::Io("writing to standard output", e))?;
         if exit.is_some() {
             break;
+        }
+        if !fresh.is_empty() {
+            heard = Instant::now();
+        }
+        if let Some(waited) = silent.filter(|limit| heard.elapsed() > *limit) {
+            return Err(boot.diagnose(Failure::Silent { waited }).into());
         }
         let console = boot.console();
         if !console.contains(MARKER_UP) && boot.age() > UP_WITHIN {

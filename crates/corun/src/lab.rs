@@ -16,6 +16,7 @@ use corun_lab::progress::Progress;
 use corun_lab::shell;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 /// An emulated KVM host that boots anywhere in seconds.
 #[derive(Subcommand)]
@@ -74,6 +75,10 @@ pub(crate) struct ShellArgs {
     /// What runs the emulated host's instructions
     #[arg(long, value_enum, default_value_t = AccelArg::Tcg)]
     accel: AccelArg,
+    /// Give up, and say what is known of the emulated host, when commands from standard
+    /// input print nothing for so long [default: wait for them]
+    #[arg(long, value_name = "SECONDS")]
+    silent_s: Option<u64>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -140,6 +145,7 @@ fn shell_command(args: &ShellArgs, stop: &AtomicBool) -> Result<ExitCode> {
         Some((case, _)) => corun_lab::runner::boot_spec(case, args.accel.into()),
         None => BootSpec {
             accel: args.accel.into(),
+            pcpus: args.pcpus,
             ..BootSpec::default()
         },
     };
@@ -161,6 +167,10 @@ fn shell_command(args: &ShellArgs, stop: &AtomicBool) -> Result<ExitCode> {
             })
         })
         .transpose()?;
-    let code = shell::run(&spec, &image, guests.as_ref(), &dirs, stop)?;
+    let session = shell::Session {
+        guests: guests.as_ref(),
+        silent: args.silent_s.map(Duration::from_secs),
+    };
+    let code = shell::run(&spec, &image, session, &dirs, stop)?;
     Ok(ExitCode::from(code))
 }

@@ -39,7 +39,9 @@ fn in_lab(script: &str, args: &[&str]) -> Output {
 }
 
 fn in_lab_once(script: &str, args: &[&str]) -> Output {
-    let mut shell = corun(&[&["lab", "shell"], args].concat())
+    // A host that the emulator stopped for good would be waited for for ever.
+    let shell = ["lab", "shell", "--silent-s", "420"];
+    let mut shell = corun(&[&shell[..], args].concat())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
