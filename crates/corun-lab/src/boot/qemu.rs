@@ -56,7 +56,7 @@ impl BootSpec {
     /// control channel's socket.
     pub(super) fn command(&self, image: &Image, files: &Files<'_>, control_fd: i32) -> Command {
         let tree = &image.programs;
-        let mut cmd = Loader::of(tree).command(&tree.join("usr/bin/qemu-system-x86_64"));
+        let mut cmd = Loader::of(tree).command(&image.emulator);
         for firmware in ["usr/share/qemu", "usr/share/seabios"] {
             cmd.arg("-L").arg(tree.join(firmware));
         }

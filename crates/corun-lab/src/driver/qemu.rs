@@ -7,6 +7,7 @@ use crate::case::{Guest, PvFeatures};
 use crate::guest_options;
 use corun_lab_proto::AGENT_PORT;
 use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
 use std::fs;
 use std::os::unix::net::UnixStream;
@@ -154,6 +155,30 @@ fn spawn(args: &[String], output: &Path) -> Result<Vmm> {
         .spawn()
         .doing(doing)?;
     Ok(Vmm { child })
+}
+
+/// How the VMM with `pid`, a child of this process, ended, if it does within a second:
+/// the end of its channel comes before its own. Its status stays for who waits for it.
+pub(super) fn ending(pid: u32) -> String {
+    let pid = Pid::from_raw(pid.cast_signed());
+    let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+    let deadline = Instant::now() + Duration::from_secs(1);
+    loop {
+        match waitid(Id::Pid(pid), flags) {
+            Ok(WaitStatus::StillAlive) if Instant::now() < deadline => {
+                thread::sleep(Duration::from_millis(20));
+            }
+            Ok(WaitStatus::StillAlive) => return "runs still".to_owned(),
+            // `-no-reboot`: to be reset is to end.
+            Ok(WaitStatus::Exited(_, 0)) => {
+                return "ended by itself: powered off, or reset".to_owned();
+            }
+            Ok(WaitStatus::Exited(_, status)) => return format!("exited with {status}"),
+            Ok(WaitStatus::Signaled(_, signal, _)) => return format!("died of {signal}"),
+            Ok(other) => return format!("is {other:?}"),
+            Err(e) => return format!("cannot be asked: {e}"),
+        }
+    }
 }
 
 /// QEMU's own version line, if it runs at all.

@@ -135,8 +135,13 @@ impl Session {
         // comes before it.
         let log = qemu::tail(&self.places.log(guest), 60);
         let vmm = qemu::tail(&self.places.vmm_output(guest), 5);
+        let ending = self
+            .pids
+            .get(guest)
+            .map_or("never began".to_owned(), |pid| qemu::ending(*pid));
         DriverError::EmulatorSuspect(format!(
-            "guest {guest} {what}; end of its serial log:\n{log}\nend of its VMM's output:\n{vmm}"
+            "guest {guest} {what} (its VMM {ending}); end of its serial log:\n{log}\nend of its \
+             VMM's output:\n{vmm}"
         ))
     }
 

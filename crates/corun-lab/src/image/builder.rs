@@ -3,7 +3,7 @@
 
 use super::files::Loader;
 use super::layer::{self, RunLayer};
-use super::{ImageError, bzimage, comparators, cpio::Archive, files, guests, host};
+use super::{ImageError, bzimage, comparators, cpio::Archive, emulator, files, guests, host};
 use crate::case::{Case, Comparator};
 use crate::packages::{Fetcher, Request, Stop, Tree, human, sha256_of};
 use crate::paths::LabDirs;
@@ -66,6 +66,8 @@ pub struct Image {
     pub versions: BTreeMap<String, String>,
     /// The tree that QEMU runs from.
     pub(crate) programs: PathBuf,
+    /// The QEMU that runs L1.
+    pub(crate) emulator: PathBuf,
     layers: Vec<PathBuf>,
 }
 
@@ -136,8 +138,15 @@ impl<'a> Builder<'a> {
         };
         let mut versions =
             BTreeMap::from([(format!("kernel-{}", host.name), host.version.clone())]);
+        let (emulator, state) = work.emulator(&programs.root)?;
         if let Some(qemu) = programs.manifest.version_of("qemu-system-x86") {
-            versions.insert("qemu".to_owned(), qemu.to_owned());
+            let what = state.map_or("", |()| emulator::SUFFIX);
+            versions.insert("qemu".to_owned(), format!("{qemu}{what}"));
+        }
+        if let Err(why) = state {
+            self.progress.note(&format!(
+                "this QEMU may inject an interrupt twice, which ends a boot now and then: {why}"
+            ));
         }
         let mut layers = vec![work.base(&host)?];
         for name in unique(&spec.guest_kernels) {
@@ -160,6 +169,7 @@ impl<'a> Builder<'a> {
             release: host.release,
             versions,
             programs: programs.root,
+            emulator,
             layers,
         };
         self.progress.note(&format!(
@@ -234,6 +244,22 @@ impl Work {
             out.flush()
                 .map_err(ImageError::io("writing", Path::new(&name)))
         })
+    }
+
+    /// The emulator, and why it is the packages' own when it is.
+    fn emulator(&self, tree: &Path) -> Result<(PathBuf, Result<(), &'static str>), ImageError> {
+        let own = tree.join(emulator::PROGRAM);
+        let bytes = match emulator::mended(files::read(&own)?) {
+            Ok(bytes) => bytes,
+            Err(why) => return Ok((own, Err(why))),
+        };
+        let inputs = [self.programs.as_str(), emulator::SUFFIX];
+        let copy = layer::cached(&self.dir, "qemu", "elf", &inputs, |out| {
+            out.write_all(&bytes)
+                .and_then(|()| out.flush())
+                .map_err(ImageError::io("writing", Path::new("qemu")))
+        })?;
+        Ok((copy, Ok(())))
     }
 
     fn base(&self, host: &Kernel) -> Result<PathBuf, ImageError> {

@@ -9,6 +9,7 @@ mod builder;
 mod bzimage;
 mod comparators;
 mod cpio;
+mod emulator;
 mod error;
 mod files;
 mod guests;
