@@ -123,7 +123,7 @@ fn build_command(args: &BuildArgs, stop: &AtomicBool) -> Result<ExitCode> {
         host_kernel: args.kernel.clone(),
         guest_kernels: args.guest_kernel.clone(),
         tools: !args.no_tools,
-        comparators: Vec::new(),
+        ..ImageSpec::default()
     };
     let dirs = LabDirs::from_env()?;
     let image = build(&spec, args.refresh, &dirs, stop)?;

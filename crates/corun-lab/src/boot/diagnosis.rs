@@ -111,7 +111,8 @@ const SIGNS: [(&str, Cause); 13] = [
 
 /// Told by another pCPU, after 21 s. Seen in the emulator's memory: the stopped one
 /// runs a guest with GIF clear, which VMRUN sets, so neither interrupt nor NMI ends
-/// the guest's turn. Nothing that L1 does can bring that about.
+/// the guest's turn. Nothing that L1 does can bring that about; `image/emulator.rs` tells
+/// what did.
 const PCPU_STOPPED: &str = "detected stalls on CPUs";
 
 /// Has one of L1's pCPUs stopped, as its console tells?

@@ -5,7 +5,7 @@ use super::files::Loader;
 use super::layer::{self, RunLayer};
 use super::{ImageError, bzimage, comparators, cpio::Archive, emulator, files, guests, host};
 use crate::case::{Case, Comparator};
-use crate::packages::{Fetcher, Request, Stop, Tree, human, sha256_of};
+use crate::packages::{Fetcher, Request, Stop, Tree, human, sha256_of, short_hash};
 use crate::paths::LabDirs;
 use crate::progress::Progress;
 use std::collections::BTreeMap;
@@ -27,6 +27,9 @@ pub struct ImageSpec {
     pub tools: bool,
     /// Schedulers to compare with.
     pub comparators: Vec<&'static Comparator>,
+    /// Kernel modules of ours that a guest is to load, each with that guest's kernel,
+    /// as in [`Self::guest_kernels`].
+    pub modules: Vec<(String, String)>,
 }
 
 impl Default for ImageSpec {
@@ -36,6 +39,7 @@ impl Default for ImageSpec {
             guest_kernels: vec!["7.3".to_owned()],
             tools: false,
             comparators: Vec::new(),
+            modules: Vec::new(),
         }
     }
 }
@@ -48,7 +52,25 @@ impl ImageSpec {
             guest_kernels: case.guests.iter().map(|g| g.kernel.clone()).collect(),
             tools: case.needs_tools(),
             comparators: case.comparators(),
+            modules: case
+                .guests
+                .iter()
+                .filter_map(|g| Some((g.kernel.clone(), g.module.clone()?)))
+                .collect(),
         }
+    }
+
+    /// A module that a guest with `kernel` is to load and that `built` does not have.
+    fn lacks(&self, kernel: &str, built: &[PathBuf]) -> Option<&str> {
+        let is_built = |module: &str| {
+            let file = format!("{module}.ko");
+            built.iter().any(|path| path.ends_with(&file))
+        };
+        self.modules
+            .iter()
+            .filter(|(of, _)| of == kernel)
+            .map(|(_, module)| module.as_str())
+            .find(|module| !is_built(module))
     }
 }
 
@@ -138,20 +160,31 @@ impl<'a> Builder<'a> {
         };
         let mut versions =
             BTreeMap::from([(format!("kernel-{}", host.name), host.version.clone())]);
-        let (emulator, state) = work.emulator(&programs.root)?;
+        let (emulator, faults) = work.emulator(&programs.root)?;
         if let Some(qemu) = programs.manifest.version_of("qemu-system-x86") {
-            let what = state.map_or("", |()| emulator::SUFFIX);
-            versions.insert("qemu".to_owned(), format!("{qemu}{what}"));
+            let suffix = if faults.is_empty() {
+                emulator::SUFFIX
+            } else {
+                ""
+            };
+            versions.insert("qemu".to_owned(), format!("{qemu}{suffix}"));
         }
-        if let Err(why) = state {
+        for fault in faults {
             self.progress.note(&format!(
-                "this QEMU may inject an interrupt twice, which ends a boot now and then: {why}"
+                "this QEMU has a fault that corun could not mend, which ends a boot now and then: \
+                 {fault}"
             ));
         }
         let mut layers = vec![work.base(&host)?];
         for name in unique(&spec.guest_kernels) {
             let kernel = Kernel::fetch(&fetcher, name)?;
             let modules = own_modules(&kernel.release)?;
+            if let Some(module) = spec.lacks(name, &modules) {
+                return Err(ImageError::NoModule {
+                    module: module.to_owned(),
+                    release: kernel.release,
+                });
+            }
             layers.push(work.guest(&kernel, &agent, &modules)?);
             versions.insert(format!("kernel-{name}"), kernel.version);
         }
@@ -246,20 +279,17 @@ impl Work {
         })
     }
 
-    /// The emulator, and why it is the packages' own when it is.
-    fn emulator(&self, tree: &Path) -> Result<(PathBuf, Result<(), &'static str>), ImageError> {
-        let own = tree.join(emulator::PROGRAM);
-        let bytes = match emulator::mended(files::read(&own)?) {
-            Ok(bytes) => bytes,
-            Err(why) => return Ok((own, Err(why))),
-        };
-        let inputs = [self.programs.as_str(), emulator::SUFFIX];
-        let copy = layer::cached(&self.dir, "qemu", "elf", &inputs, |out| {
-            out.write_all(&bytes)
+    /// The emulator's copy, and the faults that it still has.
+    fn emulator(&self, tree: &Path) -> Result<(PathBuf, Vec<&'static str>), ImageError> {
+        let mut program = files::read(&tree.join(emulator::PROGRAM))?;
+        let faults = emulator::mend(&mut program);
+        let content = short_hash(&program);
+        let copy = layer::cached(&self.dir, "qemu", "elf", &[&content], |out| {
+            out.write_all(&program)
                 .and_then(|()| out.flush())
                 .map_err(ImageError::io("writing", Path::new("qemu")))
         })?;
-        Ok((copy, Ok(())))
+        Ok((copy, faults))
     }
 
     fn base(&self, host: &Kernel) -> Result<PathBuf, ImageError> {
@@ -376,5 +406,24 @@ fn own_binary(variable: &'static str, beside: Option<&str>) -> Result<PathBuf, I
         Ok(path)
     } else {
         Err(ImageError::NotBuilt { path, variable })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_module_that_a_guest_is_to_load_must_be_built() {
+        let wanted = |kernel: &str, module: &str| (kernel.to_owned(), module.to_owned());
+        let spec = ImageSpec {
+            modules: vec![wanted("7.3", "corun_guest"), wanted("7.2", "corun_locks")],
+            ..ImageSpec::default()
+        };
+        let built = [PathBuf::from("guest/7.3.4/corun_guest.ko")];
+        assert_eq!(spec.lacks("7.3", &built), None);
+        assert_eq!(spec.lacks("7.2", &built), Some("corun_locks"));
+        assert_eq!(spec.lacks("7.3", &[]), Some("corun_guest"));
+        assert_eq!(ImageSpec::default().lacks("7.3", &[]), None);
     }
 }

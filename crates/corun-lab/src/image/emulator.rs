@@ -1,25 +1,38 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! A copy of the emulator without a fault that kills L1 and its guests.
+//! A copy of the emulator without two faults that kill L1 and its guests.
 //!
-//! QEMU's VMRUN delivers an interrupt that the hypervisor injects at once, and leaves
-//! its vector behind in `exception_index`, as if it were still to be raised
-//! (`helper_vmrun()` in `target/i386/tcg/system/svm_helper.c`). Nobody looks at it
-//! unless the vCPU's thread is asked to leave its loop before the nested guest's next
-//! exit, which on a busy machine it is every few minutes. Then the interrupt is
-//! delivered once more, as an exception that no flag can mask: in the guest's interrupt
-//! handler before that has changed stacks, or in L1 right behind its VMRUN. Panics
-//! there, resets and stalls were what most lost boots had died of.
+//! **Flags of another CPU.** Whoever loads an x87 state, and so every context switch on
+//! any pCPU, calls `cpu_clear_ignne()` (`target/i386/tcg/system/fpu_helper.c`), which
+//! clears a bit in `hflags2` of the *first* CPU, without a lock. That word also says
+//! whether that CPU takes interrupts at all (GIF), whether its guest has nested paging,
+//! and more; when it is in the middle of a VMRUN or a VMEXIT, it gets what it just
+//! changed back. L1 then takes an interrupt right behind its VMRUN, with the guest's GS;
+//! or looks its interrupt descriptors up in the guest's nested page tables and resets;
+//! or runs a guest that no interrupt can end. In the copy the function does nothing: the
+//! bit is only ever set by writes to port 0xf0, which Linux does not use.
 //!
+//! **Interrupts injected twice.** QEMU's VMRUN delivers an interrupt that the hypervisor
+//! injects at once, and leaves its vector behind in `exception_index`, as if it were
+//! still to be raised (`helper_vmrun()` in `target/i386/tcg/system/svm_helper.c`). Nobody
+//! looks at it unless the vCPU's thread is asked to leave its loop before the nested
+//! guest's next exit. Then the interrupt is delivered once more, as an exception that no
+//! flag can mask: seen in a guest's interrupt handler before that had changed stacks.
 //! The copy does not store the vector. Only a debug message reads it there.
 
 use object::{Object, ObjectSection, ObjectSymbol};
 
 /// The emulator in the packages' tree.
 pub(super) const PROGRAM: &str = "usr/bin/qemu-system-x86_64";
-/// What the copy's version has at its end.
-pub(super) const SUFFIX: &str = " (interrupts injected once)";
-/// The function with the fault, and what delivers the interrupt behind it.
-const FUNCTION: &str = "helper_vmrun";
+/// What the copy's version has at its end when it has neither fault.
+pub(super) const SUFFIX: &str = " (mended)";
+
+const CLEAR_IGNNE: &str = "cpu_clear_ignne";
+/// What a function that is called by address begins with.
+const ENDBR64: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];
+const RET: u8 = 0xc3;
+
+const VMRUN: &str = "helper_vmrun";
+/// What delivers the interrupt behind the store.
 const DELIVERY: &str = "do_interrupt_x86_hardirq";
 /// `mov %r32,disp32(%r64)`, six bytes, and as many that do nothing.
 const STORE_LEN: usize = 6;
@@ -30,48 +43,80 @@ const CALL_LEN: usize = 5;
 /// The delivery is called that soon behind the store. Bytes.
 const NEAR: usize = 64;
 
-/// Returns `program`, a QEMU for x86, without the store.
-///
-/// # Errors
-/// Says what is not as expected; then the program is to be used as it is.
-pub(super) fn mended(mut program: Vec<u8>) -> Result<Vec<u8>, &'static str> {
-    let function = Function::find(&program).ok_or("it exports no helper_vmrun")?;
-    let end = function.offset.saturating_add(function.size);
-    let code = program
-        .get_mut(function.offset..end)
-        .ok_or("its helper_vmrun is cut off")?;
-    let at = store(code, function.to_delivery)?;
-    code[at..at + STORE_LEN].copy_from_slice(&NOTHING);
-    Ok(program)
+/// Mends `program`, a QEMU for x86, as far as its faults are found; returns what is
+/// left of them.
+pub(super) fn mend(program: &mut [u8]) -> Vec<&'static str> {
+    let mends = [
+        (
+            lets_flags_alone as fn(&mut [u8]) -> _,
+            "it may change the first CPU's flags",
+        ),
+        (injects_once, "it may inject an interrupt twice"),
+    ];
+    let left = mends
+        .into_iter()
+        .filter(|(mend, _)| mend(program).is_none());
+    left.map(|(_, what)| what).collect()
 }
 
-/// Where [`FUNCTION`] is in the file, and from its first byte to [`DELIVERY`]. Bytes.
+/// [`CLEAR_IGNNE`] returns at once. None: it is not as expected.
+fn lets_flags_alone(program: &mut [u8]) -> Option<()> {
+    let function = Function::find(program, CLEAR_IGNNE)?;
+    let code = function.code(program)?;
+    let at = if code.starts_with(&ENDBR64) {
+        ENDBR64.len()
+    } else {
+        0
+    };
+    *code.get_mut(at)? = RET;
+    Some(())
+}
+
+/// [`VMRUN`] does not store the vector. None: it is not as expected.
+fn injects_once(program: &mut [u8]) -> Option<()> {
+    let function = Function::find(program, VMRUN)?;
+    let delivery = Function::find(program, DELIVERY)?;
+    let to_delivery = delivery
+        .address
+        .wrapping_sub(function.address)
+        .cast_signed();
+    let code = function.code(program)?;
+    let at = store(code, to_delivery)?;
+    code[at..at + STORE_LEN].copy_from_slice(&NOTHING);
+    Some(())
+}
+
+/// A function that the program exports.
 struct Function {
+    address: u64,
+    /// Where it is in the file, and how long. Bytes.
     offset: usize,
     size: usize,
-    to_delivery: i64,
 }
 
 impl Function {
-    fn find(program: &[u8]) -> Option<Self> {
+    fn find(program: &[u8], name: &str) -> Option<Self> {
         let file = object::File::parse(program).ok()?;
-        let symbol = |name| file.dynamic_symbols().find(|s| s.name() == Ok(name));
-        let (own, delivery) = (symbol(FUNCTION)?, symbol(DELIVERY)?);
-        let section = file.section_by_index(own.section_index()?).ok()?;
+        let symbol = file.dynamic_symbols().find(|s| s.name() == Ok(name))?;
+        let section = file.section_by_index(symbol.section_index()?).ok()?;
         let (in_file, _) = section.file_range()?;
-        let offset = in_file.checked_add(own.address().checked_sub(section.address())?)?;
+        let offset = in_file.checked_add(symbol.address().checked_sub(section.address())?)?;
         Some(Self {
+            address: symbol.address(),
             offset: usize::try_from(offset).ok()?,
-            size: usize::try_from(own.size()).ok()?,
-            to_delivery: delivery.address().wrapping_sub(own.address()).cast_signed(),
+            size: usize::try_from(symbol.size()).ok()?,
         })
+    }
+
+    fn code<'a>(&self, program: &'a mut [u8]) -> Option<&'a mut [u8]> {
+        program.get_mut(self.offset..self.offset.checked_add(self.size)?)
     }
 }
 
 /// Where in `code` the vector is stored that the only call of the delivery, which is
 /// `to_delivery` bytes from its begin, is about. QEMU raises exceptions in the same way,
 /// but leaves by another function.
-fn store(code: &[u8], to_delivery: i64) -> Result<usize, &'static str> {
+fn store(code: &[u8], to_delivery: i64) -> Option<usize> {
     let calls = |at: &usize| {
         let next = i64::try_from(at + CALL_LEN).ok();
         code[*at] == CALL
@@ -79,12 +124,11 @@ fn store(code: &[u8], to_delivery: i64) -> Result<usize, &'static str> {
     };
     let mut places = (0..code.len()).filter(calls);
     let (Some(call), None) = (places.next(), places.next()) else {
-        return Err("its helper_vmrun does not deliver interrupts as expected");
+        return None;
     };
     (call.saturating_sub(NEAR)..call)
         .rev()
         .find(|at| is_store(&code[*at..]))
-        .ok_or("its helper_vmrun does not store the vector as expected")
 }
 
 /// Does `code` begin with the store: before `exception_is_int = 0` and
@@ -130,18 +174,18 @@ mod tests {
 
     #[test]
     fn the_store_is_found_by_the_call_behind_it() {
-        assert_eq!(store(&AS_BUILT, DELIVERY_AT), Ok(0));
-        assert!(store(&AS_BUILT, DELIVERY_AT + 1).is_err(), "another call");
+        assert_eq!(store(&AS_BUILT, DELIVERY_AT), Some(0));
+        assert!(store(&AS_BUILT, DELIVERY_AT + 1).is_none(), "another call");
         let mut exception = AS_BUILT;
         exception[27] = 0x90;
         let both = [exception, AS_BUILT].concat();
-        assert_eq!(store(&both, DELIVERY_AT + 32), Ok(32));
+        assert_eq!(store(&both, DELIVERY_AT + 32), Some(32));
         let mut far = AS_BUILT[..27].to_vec();
         far.resize(27 + 64, 0x90);
         far.extend(&AS_BUILT[27..]);
-        assert!(store(&far, DELIVERY_AT + 64).is_err(), "too far");
-        assert!(store(&AS_BUILT[..28], DELIVERY_AT).is_err(), "cut off");
-        assert!(store(&[], 0).is_err());
+        assert!(store(&far, DELIVERY_AT + 64).is_none(), "too far");
+        assert!(store(&AS_BUILT[..28], DELIVERY_AT).is_none(), "cut off");
+        assert!(store(&[], 0).is_none());
     }
 
     #[test]
@@ -152,7 +196,7 @@ mod tests {
         let mut code = back;
         code.resize(32, 0x90);
         code.extend(AS_BUILT);
-        assert!(store(&code, DELIVERY_AT + 32).is_err_and(|why| why.contains("deliver")));
+        assert!(store(&code, DELIVERY_AT + 32).is_none());
     }
 
     #[test]
@@ -166,15 +210,17 @@ mod tests {
         ] {
             let mut code = AS_BUILT;
             code[at] = byte;
-            assert!(store(&code, DELIVERY_AT).is_err(), "{why}");
+            assert!(store(&code, DELIVERY_AT).is_none(), "{why}");
         }
     }
 
     #[test]
-    fn a_program_that_is_no_qemu_is_refused() {
-        assert_eq!(mended(vec![1, 2, 3]), Err("it exports no helper_vmrun"));
+    fn a_program_that_is_no_qemu_stays_as_it_is() {
         let me = std::env::current_exe().expect("has a name");
-        let me = std::fs::read(me).expect("readable");
-        assert_eq!(mended(me), Err("it exports no helper_vmrun"));
+        for program in [vec![1, 2, 3], std::fs::read(me).expect("readable")] {
+            let mut mended = program.clone();
+            assert_eq!(mend(&mut mended).len(), 2, "both faults are left");
+            assert!(mended == program);
+        }
     }
 }

@@ -23,6 +23,17 @@ pub enum ImageError {
         /// Variable that overrides the place.
         variable: &'static str,
     },
+    /// A guest is to load a kernel module of ours that has not been built.
+    #[error(
+        "the module {module} is not built for the guest kernel {release}; next: `make guest` (or \
+         name the folder of its results in CORUN_GUEST)"
+    )]
+    NoModule {
+        /// The module.
+        module: String,
+        /// `uname -r` of the guest.
+        release: String,
+    },
     /// The tree lacks a file that we count on.
     #[error(
         "the packages hold no {what}; the archive may have changed: `corun lab build --refresh`, \
