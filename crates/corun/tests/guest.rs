@@ -118,9 +118,21 @@ fn unsuitable_guests_are_refused_with_the_next_step() {
          [ $(cat $mode) = count ] && echo kernel > $mode && rmmod corun_guest\n"
     );
     let hyperv = |feature| format!("vcpus = 1\nhyperv = true\npv = {{ {feature} = true }}");
+    // Where the kernel does not see KVM it must be told how fast time runs: a microvm has
+    // nothing to measure that by.
+    let unseen = |flag| {
+        format!(
+            "vcpus = 1\ncpu_flags = \"{flag}\"\n\
+             kernel_args = \"tsc_early_khz=1000000 lpj=4000000\"\n\
+             pv = {{ steal_time = false, eoi = false }}"
+        )
+    };
+    let (bare, other) = (unseen("-hypervisor"), unseen("kvm=off"));
     let (unhalt, ipi, sched_yield) = (hyperv("unhalt"), hyperv("ipi"), hyperv("sched_yield"));
     let guests = [
         ("plain", "vcpus = 1", shell(&plain)),
+        ("bare", bare.as_str(), refuse("this is no virtual machine")),
+        ("other", other.as_str(), refuse("keep the KVM signature on")),
         ("unhalt", unhalt.as_str(), refuse("VM with -kvm-pv-unhalt")),
         ("ipi", ipi.as_str(), refuse("VM with -kvm-pv-ipi")),
         (
