@@ -141,15 +141,20 @@ fn build_command(args: &BuildArgs, stop: &AtomicBool) -> Result<ExitCode> {
 fn shell_command(args: &ShellArgs, stop: &AtomicBool) -> Result<ExitCode> {
     let case = args.case.as_deref().map(cases::load).transpose()?;
     let dirs = LabDirs::from_env()?;
-    let mut spec = match &case {
-        Some((case, _)) => corun_lab::runner::boot_spec(case, args.accel.into()),
+    let spec = match &case {
+        Some((case, _)) => {
+            let spec = corun_lab::runner::boot_spec(case, args.accel.into());
+            BootSpec {
+                pcpus: spec.pcpus.max(args.pcpus),
+                ..spec
+            }
+        }
         None => BootSpec {
             accel: args.accel.into(),
             pcpus: args.pcpus,
             ..BootSpec::default()
         },
     };
-    spec.pcpus = spec.pcpus.max(args.pcpus);
     spec.accel.check()?;
     let image_spec = match &case {
         Some((case, _)) => ImageSpec::for_case(case),
