@@ -12,13 +12,21 @@ pub enum Accel {
     /// Emulation; works on any machine.
     #[default]
     Tcg,
-    /// Emulation in which time is what was executed: an instruction a nanosecond, one
-    /// pCPU after the other. Some ten times as slow, and undisturbed by what else this
-    /// machine does: a program's time is the number of its instructions.
+    /// Emulation in which time is what was executed: an instruction a nanosecond, in
+    /// turns of all pCPUs, so that each of two executes one in two nanoseconds. Some
+    /// fifteen times slower than its own time, on one of this machine's CPUs, and
+    /// undisturbed by what else the machine does.
     Icount,
     /// Hardware virtualization; the machine must allow nesting.
     Kvm,
 }
+
+/// For how long the pCPUs execute before the first of them goes on, with
+/// [`Accel::Icount`], as an option: each gets its part of the time until QEMU's next
+/// timer, and a filter with nothing to filter has one so often. Waiting for another pCPU
+/// takes that long, so it is short against an exit; each turn costs QEMU some
+/// microseconds of its own. Microseconds.
+const TURNS: &str = "filter-buffer,id=turns,netdev=none,interval=5";
 
 impl Accel {
     /// QEMU's options.
@@ -32,8 +40,22 @@ impl Accel {
                 "max",
                 "-icount",
                 "shift=0,sleep=off",
+                "-netdev",
+                "hubport,id=none,hubid=0",
+                "-object",
+                TURNS,
             ],
             Self::Kvm => &["-accel", "kvm", "-cpu", "host"],
+        }
+    }
+
+    /// For L1's kernel command line. Where time is what was executed, a pCPU that sleeps
+    /// would lend its time to the others: each runs faster the fewer are busy. One that
+    /// polls does not.
+    pub(super) fn append(self) -> &'static str {
+        match self {
+            Self::Tcg | Self::Kvm => "",
+            Self::Icount => "idle=poll",
         }
     }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The emulated host's machine as QEMU options. Measured: other machine types,
-//! `thread=single` and `-icount` hang with nested guests.
+//! The emulated host's machine as QEMU options. Measured: other machine types hang
+//! with nested guests.
 
 use super::Accel;
 use crate::image::{Image, Loader};
@@ -60,6 +60,7 @@ impl BootSpec {
         for firmware in ["usr/share/qemu", "usr/share/seabios"] {
             cmd.arg("-L").arg(tree.join(firmware));
         }
+        let append = [APPEND, self.accel.append(), &self.append];
         cmd.args(self.accel.args())
             .args(["-machine", "pc", "-nodefaults", "-no-user-config"])
             .args(["-display", "none", "-no-reboot"])
@@ -69,7 +70,7 @@ impl BootSpec {
             .arg(&image.kernel)
             .arg("-initrd")
             .arg(files.initrd)
-            .args(["-append", format!("{APPEND} {}", self.append).trim_end()])
+            .args(["-append", &append.join(" ")])
             .args(["-chardev", &self.console_chardev(files.console)])
             .args(["-serial", "chardev:console"])
             .args(["-device", "virtio-serial-pci"])

@@ -171,8 +171,8 @@ impl<'a> Builder<'a> {
         }
         for fault in faults {
             self.progress.note(&format!(
-                "this QEMU has a fault that corun could not mend, which ends a boot now and then: \
-                 {fault}"
+                "this QEMU has a fault that corun could not mend, which spoils a boot now and \
+                 then: {fault}"
             ));
         }
         let mut layers = vec![work.base(&host)?];

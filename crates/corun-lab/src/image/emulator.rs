@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! A copy of the emulator without two faults that kill L1 and its guests.
+//! A copy of the emulator without two faults that kill L1 and its guests, and one that
+//! distorts what is measured where pCPUs take turns.
 //!
 //! **Flags of another CPU.** Whoever loads an x87 state, and so every context switch on
 //! any pCPU, calls `cpu_clear_ignne()` (`target/i386/tcg/system/fpu_helper.c`), which
@@ -18,12 +19,18 @@
 //! guest's next exit. Then the interrupt is delivered once more, as an exception that no
 //! flag can mask: seen in a guest's interrupt handler before that had changed stacks.
 //! The copy does not store the vector. Only a debug message reads it there.
+//!
+//! **A turn given away by PAUSE.** Where pCPUs take turns (`-icount`), one that spins ends
+//! its turn with each PAUSE (`helper_pause()` in `target/i386/tcg/system/misc_helper.c`),
+//! and the others run the faster for it, as no CPU does: waiting would cost hardly
+//! anything. In the copy it leaves the block of code with "nothing to raise" in place of
+//! "interrupted", and so goes on with its turn.
 
 use object::{Object, ObjectSection, ObjectSymbol};
 
 /// The emulator in the packages' tree.
 pub(super) const PROGRAM: &str = "usr/bin/qemu-system-x86_64";
-/// What the copy's version has at its end when it has neither fault.
+/// What the copy's version has at its end when it has none of these faults.
 pub(super) const SUFFIX: &str = " (mended)";
 
 const CLEAR_IGNNE: &str = "cpu_clear_ignne";
@@ -43,6 +50,15 @@ const CALL_LEN: usize = 5;
 /// The delivery is called that soon behind the store. Bytes.
 const NEAR: usize = 64;
 
+const PAUSE: &str = "helper_pause";
+/// `movl $EXCP_INTERRUPT,disp32(%r64)`: the opcode, the bits of its second byte that do
+/// not name the register, and the value, behind the displacement.
+const MOV_IMM: u8 = 0xc7;
+const DISP32: u8 = 0b1000_0000;
+const EXCP_INTERRUPT: [u8; 4] = 0x1_0000_u32.to_le_bytes();
+const NO_EXCEPTION: [u8; 4] = (-1_i32).to_le_bytes();
+const VALUE_AT: usize = 6;
+
 /// Mends `program`, a QEMU for x86, as far as its faults are found; returns what is
 /// left of them.
 pub(super) fn mend(program: &mut [u8]) -> Vec<&'static str> {
@@ -52,6 +68,10 @@ pub(super) fn mend(program: &mut [u8]) -> Vec<&'static str> {
             "it may change the first CPU's flags",
         ),
         (injects_once, "it may inject an interrupt twice"),
+        (
+            pause_keeps_the_turn,
+            "a pCPU that spins runs the others faster, with --accel icount",
+        ),
     ];
     let left = mends
         .into_iter()
@@ -84,6 +104,32 @@ fn injects_once(program: &mut [u8]) -> Option<()> {
     let at = store(code, to_delivery)?;
     code[at..at + STORE_LEN].copy_from_slice(&NOTHING);
     Some(())
+}
+
+/// [`PAUSE`] interrupts nobody's turn. None: it is not as expected.
+fn pause_keeps_the_turn(program: &mut [u8]) -> Option<()> {
+    let function = Function::find(program, PAUSE)?;
+    let code = function.code(program)?;
+    let value = interrupt(code)?;
+    code[value..value + NO_EXCEPTION.len()].copy_from_slice(&NO_EXCEPTION);
+    Some(())
+}
+
+/// Where in `code` is the value of the only instruction that stores
+/// [`EXCP_INTERRUPT`].
+fn interrupt(code: &[u8]) -> Option<usize> {
+    let stores = |at: &usize| {
+        let code = &code[*at..];
+        let by_register = |to: &u8| to & 0b1111_1000 == DISP32 && to & 0b111 != 4;
+        code[0] == MOV_IMM
+            && code.get(1).is_some_and(by_register)
+            && code.get(VALUE_AT..VALUE_AT + 4) == Some(&EXCP_INTERRUPT)
+    };
+    let mut places = (0..code.len()).filter(stores);
+    let (Some(store), None) = (places.next(), places.next()) else {
+        return None;
+    };
+    Some(store + VALUE_AT)
 }
 
 /// A function that the program exports.
@@ -214,12 +260,37 @@ mod tests {
         }
     }
 
+    /// `lea -0x4070(%rbx),%rdi; movl $0x10000,-0x3db0(%rbx); call`.
+    const PAUSE_AS_BUILT: [u8; 22] = [
+        0x48, 0x8d, 0xbb, 0x90, 0xbf, 0xff, 0xff, //
+        0xc7, 0x83, 0x50, 0xc2, 0xff, 0xff, 0x00, 0x00, 0x01, 0x00, //
+        0xe8, 0x5b, 0xa7, 0xc2, 0xff,
+    ];
+
+    #[test]
+    fn what_pause_raises_is_found() {
+        assert_eq!(interrupt(&PAUSE_AS_BUILT), Some(13));
+        let twice = [PAUSE_AS_BUILT, PAUSE_AS_BUILT].concat();
+        assert!(interrupt(&twice).is_none(), "which?");
+        assert!(interrupt(&PAUSE_AS_BUILT[..16]).is_none(), "cut off");
+        for (at, byte, why) in [
+            (7, 0xc6, "a byte"),
+            (8, 0x43, "a short displacement"),
+            (8, 0x84, "an index"),
+            (15, 0x02, "another exception"),
+        ] {
+            let mut code = PAUSE_AS_BUILT;
+            code[at] = byte;
+            assert!(interrupt(&code).is_none(), "{why}");
+        }
+    }
+
     #[test]
     fn a_program_that_is_no_qemu_stays_as_it_is() {
         let me = std::env::current_exe().expect("has a name");
         for program in [vec![1, 2, 3], std::fs::read(me).expect("readable")] {
             let mut mended = program.clone();
-            assert_eq!(mend(&mut mended).len(), 2, "both faults are left");
+            assert_eq!(mend(&mut mended).len(), 3, "all faults are left");
             assert!(mended == program);
         }
     }
