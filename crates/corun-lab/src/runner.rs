@@ -57,6 +57,16 @@ impl Default for RunOptions {
     }
 }
 
+impl RunOptions {
+    fn limits(&self) -> Limits {
+        if self.accel.feels_this_machine() {
+            self.limits
+        } else {
+            Limits::NONE
+        }
+    }
+}
+
 /// Why a case gave no result.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
@@ -173,10 +183,11 @@ fn drive(
     watch: &mut dyn Watch,
     stop: &AtomicBool,
 ) -> Result<Collector, AttemptError> {
+    let slowness = options.accel.slowness();
     // Refused windows may triple the time; beyond that something is wrong.
-    let deadline = estimate(case) * 4;
-    let silence = SILENCE + Duration::from_secs_f64(longest_window_s(case));
-    let mut collector = Collector::new(MachineClock, options.limits);
+    let deadline = estimate(case) * 4 * slowness;
+    let silence = SILENCE + Duration::from_secs_f64(longest_window_s(case)) * slowness;
+    let mut collector = Collector::new(MachineClock, options.limits());
     loop {
         if boot.age() > deadline {
             let message = format!("the case did not end in {} s", deadline.as_secs());

@@ -85,8 +85,8 @@ pub(crate) struct ShellArgs {
 pub(crate) enum AccelArg {
     /// Emulation: works everywhere
     Tcg,
-    /// Emulation where time is what was executed, an instruction a nanosecond: slow, but
-    /// undisturbed by this machine's noise; for counting instructions
+    /// Emulation where time is what was executed, an instruction a nanosecond: 15 times
+    /// slower than its own time, on one CPU; nothing that this machine does disturbs it
     Icount,
     /// This machine's hardware virtualization; it must allow nesting
     Kvm,

@@ -59,6 +59,20 @@ impl Accel {
         }
     }
 
+    /// How many seconds a second of L1 may take. The emulation that counts instructions
+    /// needs some 15, and twice that beside another one.
+    pub fn slowness(self) -> u32 {
+        match self {
+            Self::Tcg | Self::Kvm => 1,
+            Self::Icount => 40,
+        }
+    }
+
+    /// Whether what else this machine does changes how fast L1 is, by L1's own clock.
+    pub fn feels_this_machine(self) -> bool {
+        self != Self::Icount
+    }
+
     /// Whether this machine can do it.
     pub fn check(self) -> Result<(), BootError> {
         if self != Self::Kvm {

@@ -30,6 +30,12 @@ pub struct Limits {
 }
 
 impl Limits {
+    /// No window is refused.
+    pub const NONE: Self = Self {
+        steal: 1.0,
+        foreign: 1.0,
+    };
+
     fn allow(self, disturbance: Disturbance) -> bool {
         disturbance.steal <= self.steal && disturbance.foreign <= self.foreign
     }

@@ -59,7 +59,7 @@ pub(crate) struct Args {
     /// in percent; a window above it is measured again
     #[arg(long, value_name = "PCT", default_value_t = 5.0, value_parser = percent)]
     max_steal: f64,
-    /// The same for this machine's other programs
+    /// The same for this machine's other programs. With `--accel icount` neither matters
     #[arg(long, value_name = "PCT", default_value_t = 10.0, value_parser = percent)]
     max_foreign: f64,
     /// What runs the emulated host's instructions
