@@ -50,6 +50,7 @@ pub const WORKLOADS: &[&str] = &[
     "stale",
     "stress-ng",
     "sysbench",
+    "timer",
     "tlb",
 ];
 

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Whether a worker has more to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,11 +50,15 @@ impl Meter {
     pub(crate) fn time<T>(&self, job: impl FnOnce() -> T) -> T {
         let start = Instant::now();
         let result = job();
-        let took = nanos(start.elapsed());
-        // The lock is only ever contended for the swap at a window's edge.
-        lock(&self.latency).saturating_record(took);
-        self.work.fetch_add(1, Ordering::Relaxed);
+        self.record(start.elapsed());
         result
+    }
+
+    /// One unit of work was done, and its latency was `took`.
+    pub(crate) fn record(&self, took: Duration) {
+        // The lock is only ever contended for the swap at a window's edge.
+        lock(&self.latency).saturating_record(nanos(took));
+        self.work.fetch_add(1, Ordering::Relaxed);
     }
 
     fn swap_latency(&self, other: &mut Histogram<u64>) {

@@ -72,7 +72,7 @@ fn unknown_workload() {
         error("\"cpu\"", "\"cpus\""),
         "x.toml:19:76: phase[0].run.b.workload: unknown workload `cpus`: expected one of cpu, \
          fake-spin, forged-rip, forkexec, hackbench, halt-storm, ipi-storm, klock, lock, pingpong, shell, \
-         stale, stress-ng, sysbench, tlb; did you mean `cpu`?\n    \
+         stale, stress-ng, sysbench, timer, tlb; did you mean `cpu`?\n    \
          |\n 19 | run = { a = { workload = \"tlb\", params = { pages = 4 } }, b = { workload = \"cpus\" } }\n    \
          |                                                                            ^^^^^^"
     );

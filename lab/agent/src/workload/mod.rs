@@ -12,6 +12,7 @@ mod shell;
 mod stale;
 mod stress_ng;
 mod sysbench;
+mod timer;
 mod tlb;
 
 use crate::affinity;
@@ -35,6 +36,7 @@ pub(crate) static ALL: &[&Workload] = &[
     &klock::WORKLOAD,
     &hackbench::WORKLOAD,
     &pingpong::WORKLOAD,
+    &timer::WORKLOAD,
     &forkexec::WORKLOAD,
     &stress_ng::WORKLOAD,
     &sysbench::WORKLOAD,

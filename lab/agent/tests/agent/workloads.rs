@@ -68,6 +68,11 @@ fn pingpong() {
 }
 
 #[test]
+fn timer() {
+    check_all("timer", "period_us", &["200", "5000"]);
+}
+
+#[test]
 fn hostile_guests() {
     check_all("ipi-storm", "op", &["membarrier", "mprotect"]);
     check_all("halt-storm", "timer_us", &["0", "50"]);

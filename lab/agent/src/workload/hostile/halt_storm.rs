@@ -3,12 +3,12 @@
 //! against schedulers that favour who has just been woken.
 
 use super::super::pingpong::Turns;
+use super::super::timer::Sleeper;
 use super::super::{Setup, ThreadRule, Workload};
 use crate::error::Error;
 use crate::params::{Kind, Param};
 use crate::session::Session;
 use crate::threads::{Flow, Meter, Threads, Worker};
-use std::thread;
 use std::time::Duration;
 
 pub(in super::super) static WORKLOAD: Workload = Workload {
@@ -39,10 +39,7 @@ fn start(setup: &Setup) -> Result<Box<dyn Session>, Error> {
     }
     if !period.is_zero() {
         for _ in &setup.cpus {
-            workers.push(Box::new(Timer {
-                period,
-                precise: false,
-            }));
+            workers.push(Box::new(Timer(Sleeper::new(period))));
         }
     }
     Ok(Box::new(Threads::start(
@@ -53,30 +50,11 @@ fn start(setup: &Setup) -> Result<Box<dyn Session>, Error> {
 }
 
 /// Sleeps for one period after the other.
-struct Timer {
-    period: Duration,
-    precise: bool,
-}
+struct Timer(Sleeper);
 
 impl Worker for Timer {
     fn step(&mut self, meter: &Meter) -> Result<Flow, Error> {
-        if !self.precise {
-            expire_exactly()?;
-            self.precise = true;
-        }
-        meter.time(|| thread::sleep(self.period));
+        meter.time(|| self.0.sleep())?;
         Ok(Flow::Continue)
-    }
-}
-
-/// Takes the slack from this thread's timers: with the usual 50 us of it, half of
-/// these would expire together with others.
-fn expire_exactly() -> Result<(), Error> {
-    // SAFETY: takes numbers alone; concerns the calling thread.
-    let failed = unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1_u64, 0, 0, 0) };
-    if failed == 0 {
-        Ok(())
-    } else {
-        Err(Error::last_os("prctl(PR_SET_TIMERSLACK)"))
     }
 }
