@@ -29,6 +29,9 @@ const ENTRY: &str = "#!/bin/sh\nexec corun lab-driver /corun/case.json\n";
 /// Longest silence of a driver beyond one window: it reports each step, and the
 /// slowest step is loading a scheduler or waiting for slow guests.
 const SILENCE: Duration = Duration::from_secs(200);
+/// And that many times as long, at most, where L1 is slow: verifying scx_lavd takes more
+/// than four minutes then.
+const MOST_SILENCES: u32 = 6;
 
 /// How to run a case.
 #[derive(Debug, Clone)]
@@ -186,7 +189,8 @@ fn drive(
     let slowness = options.accel.slowness();
     // Refused windows may triple the time; beyond that something is wrong.
     let deadline = estimate(case) * 4 * slowness;
-    let silence = SILENCE + Duration::from_secs_f64(longest_window_s(case)) * slowness;
+    let silence = SILENCE * slowness.min(MOST_SILENCES)
+        + Duration::from_secs_f64(longest_window_s(case)) * slowness;
     let mut collector = Collector::new(MachineClock, options.limits());
     loop {
         if boot.age() > deadline {

@@ -25,6 +25,13 @@ pub struct Machine {
     pub derivation: String,
     /// What a case's `time_scale = "auto"` means on it.
     pub time_scale: f64,
+    /// What the names of the models begin with that stand for the lab's workloads on it.
+    #[serde(default = "lab")]
+    pub lab_models: String,
+    /// Its costs of exits and switches are those that each boot measured; otherwise they
+    /// are the same in all, and stay as they are.
+    #[serde(default)]
+    measured_by_boots: bool,
     /// Keys of `[sim.costs]`.
     #[serde(default)]
     costs: Table,
@@ -37,6 +44,10 @@ pub struct Machine {
     /// Keys of `[sim.guest.NAME]` of all guests.
     #[serde(default)]
     guest: Table,
+}
+
+fn lab() -> String {
+    "lab".to_owned()
 }
 
 impl Machine {
@@ -83,6 +94,10 @@ impl Machine {
     /// entries cost more than its exits, measured loops of exits do not show: it
     /// stays.
     pub fn calibrate(&mut self, factor: f64, exit_ns: u64, switch_ns: u64) {
+        self.time_scale = factor;
+        if !self.measured_by_boots {
+            return;
+        }
         let ours = |key: &str| {
             let value = self.costs.get(key).and_then(Value::as_integer);
             value.unwrap_or(0).max(0).cast_unsigned()
@@ -90,7 +105,6 @@ impl Machine {
         let more_ns = ours("entry_ns").saturating_sub(ours("exit_ns"));
         let entry_ns = exit_ns - exit_ns / 2 + more_ns;
         let around_ns = exit_ns / 2 + entry_ns + ours("pick_ns");
-        self.time_scale = factor;
         for (key, ns) in [
             ("exit_ns", exit_ns / 2),
             ("entry_ns", entry_ns),

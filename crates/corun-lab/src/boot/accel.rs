@@ -21,13 +21,6 @@ pub enum Accel {
     Kvm,
 }
 
-/// For how long the pCPUs execute before the first of them goes on, with
-/// [`Accel::Icount`], as an option: each gets its part of the time until QEMU's next
-/// timer, and a filter with nothing to filter has one so often. Waiting for another pCPU
-/// takes that long, so it is short against an exit; each turn costs QEMU some
-/// microseconds of its own. Microseconds.
-const TURNS: &str = "filter-buffer,id=turns,netdev=none,interval=5";
-
 impl Accel {
     /// QEMU's options.
     pub(super) fn args(self) -> &'static [&'static str] {
@@ -40,10 +33,6 @@ impl Accel {
                 "max",
                 "-icount",
                 "shift=0,sleep=off",
-                "-netdev",
-                "hubport,id=none,hubid=0",
-                "-object",
-                TURNS,
             ],
             Self::Kvm => &["-accel", "kvm", "-cpu", "host"],
         }
@@ -65,6 +54,16 @@ impl Accel {
         match self {
             Self::Tcg | Self::Kvm => 1,
             Self::Icount => 40,
+        }
+    }
+
+    /// How much slower than hardware each of `pcpus` computes, and all else with it, where
+    /// that is known: what `time_scale = "auto"` is then. Hardware executes some two
+    /// instructions a nanosecond, all pCPUs together execute one here. None: to be measured.
+    pub fn time_scale(self, pcpus: u32) -> Option<f64> {
+        match self {
+            Self::Tcg | Self::Kvm => None,
+            Self::Icount => Some(2.0 * f64::from(pcpus)),
         }
     }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! A copy of the emulator without two faults that kill L1 and its guests, and one that
-//! distorts what is measured where pCPUs take turns.
+//! A copy of the emulator without two faults that kill L1 and its guests, and two that
+//! distort what is measured where pCPUs take turns.
 //!
 //! **Flags of another CPU.** Whoever loads an x87 state, and so every context switch on
 //! any pCPU, calls `cpu_clear_ignne()` (`target/i386/tcg/system/fpu_helper.c`), which
@@ -50,6 +50,14 @@ const CALL_LEN: usize = 5;
 /// The delivery is called that soon behind the store. Bytes.
 const NEAR: usize = 64;
 
+/// How long all pCPUs together execute, a turn each, before the first goes on: short
+/// against an exit, and long against what a turn costs QEMU. Nanoseconds.
+const ROUND_NS: u32 = 5_000;
+const BUDGET: &str = "icount_percpu_budget";
+/// `mov $INT32_MAX,%eax`: the opcode, and the value behind it.
+const MOV_EAX: u8 = 0xb8;
+const LONGEST: [u8; 4] = i32::MAX.to_le_bytes();
+
 const PAUSE: &str = "helper_pause";
 /// `movl $EXCP_INTERRUPT,disp32(%r64)`: the opcode, the bits of its second byte that do
 /// not name the register, and the value, behind the displacement.
@@ -71,6 +79,10 @@ pub(super) fn mend(program: &mut [u8]) -> Vec<&'static str> {
         (
             pause_keeps_the_turn,
             "a pCPU that spins runs the others faster, with --accel icount",
+        ),
+        (
+            takes_short_turns,
+            "pCPUs wait milliseconds for each other, with --accel icount",
         ),
     ];
     let left = mends
@@ -113,6 +125,27 @@ fn pause_keeps_the_turn(program: &mut [u8]) -> Option<()> {
     let value = interrupt(code)?;
     code[value..value + NO_EXCEPTION.len()].copy_from_slice(&NO_EXCEPTION);
     Some(())
+}
+
+/// [`BUDGET`] is at most a pCPU's part of [`ROUND_NS`]. None: it is not as expected.
+fn takes_short_turns(program: &mut [u8]) -> Option<()> {
+    let function = Function::find(program, BUDGET)?;
+    let code = function.code(program)?;
+    let value = longest(code)?;
+    code[value..value + LONGEST.len()].copy_from_slice(&ROUND_NS.to_le_bytes());
+    Some(())
+}
+
+/// Where in `code` is the value of the only instruction that loads [`LONGEST`].
+fn longest(code: &[u8]) -> Option<usize> {
+    let loads = |at: &usize| {
+        code[*at] == MOV_EAX && code.get(at + 1..at + 1 + LONGEST.len()) == Some(&LONGEST)
+    };
+    let mut places = (0..code.len()).filter(loads);
+    let (Some(load), None) = (places.next(), places.next()) else {
+        return None;
+    };
+    Some(load + 1)
 }
 
 /// Where in `code` is the value of the only instruction that stores
@@ -286,11 +319,29 @@ mod tests {
     }
 
     #[test]
+    fn the_longest_budget_is_found() {
+        // `cmovbe %rax,%rdi; mov $0x7fffffff,%eax; cmp %rax,%rdi`.
+        let code = [
+            0x48, 0x0f, 0x46, 0xf8, //
+            0xb8, 0xff, 0xff, 0xff, 0x7f, //
+            0x48, 0x39, 0xc7,
+        ];
+        assert_eq!(longest(&code), Some(5));
+        assert!(longest(&[code, code].concat()).is_none(), "which?");
+        assert!(longest(&code[..8]).is_none(), "cut off");
+        for (at, byte, why) in [(4, 0xb9, "another register"), (8, 0xff, "another value")] {
+            let mut code = code;
+            code[at] = byte;
+            assert!(longest(&code).is_none(), "{why}");
+        }
+    }
+
+    #[test]
     fn a_program_that_is_no_qemu_stays_as_it_is() {
         let me = std::env::current_exe().expect("has a name");
         for program in [vec![1, 2, 3], std::fs::read(me).expect("readable")] {
             let mut mended = program.clone();
-            assert_eq!(mend(&mut mended).len(), 3, "all faults are left");
+            assert_eq!(mend(&mut mended).len(), 4, "all faults are left");
             assert!(mended == program);
         }
     }

@@ -68,16 +68,16 @@ impl LabWorkload {
         LAB.iter().find(|w| w.name == name)
     }
 
-    /// Names of models that may stand for `variant` (`None`: the default one),
-    /// the best first.
-    pub(super) fn model_names(&self, variant: Option<&str>) -> Vec<String> {
+    /// Names of models, those of `lab`, that may stand for `variant` (`None`: the
+    /// default one), the best first.
+    pub(super) fn model_names(&self, lab: &str, variant: Option<&str>) -> Vec<String> {
         let default = self.variant.map(|(_, default)| default);
         let mut names = Vec::new();
         if let Some(variant) = variant.or(default) {
-            names.push(format!("lab-{}-{variant}", self.name));
+            names.push(format!("{lab}-{}-{variant}", self.name));
         }
         if variant.is_none() || variant == default {
-            names.extend([format!("lab-{}", self.name), self.name.to_owned()]);
+            names.extend([format!("{lab}-{}", self.name), self.name.to_owned()]);
         }
         names
     }

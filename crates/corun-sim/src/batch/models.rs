@@ -18,6 +18,8 @@ static SHIPPED: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/models");
 #[derive(Debug, Clone)]
 pub struct Models {
     all: BTreeMap<String, (Arc<Model>, String)>,
+    /// What the names of those begin with that stand for the lab's workloads.
+    lab: String,
 }
 
 impl Models {
@@ -25,6 +27,7 @@ impl Models {
     pub fn shipped() -> Result<Self, SimError> {
         let mut models = Self {
             all: BTreeMap::new(),
+            lab: "lab".to_owned(),
         };
         for file in SHIPPED.files().filter(|f| is_model(f.path())) {
             let text = file.contents_utf8().unwrap_or_default();
@@ -56,6 +59,13 @@ impl Models {
             self.add(&file, text)?;
         }
         Ok(self)
+    }
+
+    /// The lab's workloads mean the models whose names begin with `lab`.
+    #[must_use]
+    pub fn of_lab(self, lab: &str) -> Self {
+        let lab = lab.to_owned();
+        Self { lab, ..self }
     }
 
     /// A model's name is its file's, so that nobody has to search for it.
@@ -93,7 +103,7 @@ impl Models {
     /// What a case may ask for: models, and workloads of the lab that have one.
     pub fn workloads(&self) -> BTreeSet<&str> {
         let modelled = |w: &&LabWorkload| {
-            let names = w.model_names(None);
+            let names = w.model_names(&self.lab, None);
             names.iter().any(|n| self.all.contains_key(n))
         };
         let lab = LAB.iter().filter(modelled).map(|w| w.name);
@@ -152,7 +162,7 @@ impl Models {
                 None => return Err(of_param(param, unknown_param(lab, param))),
             }
         }
-        let names = lab.model_names(variant.as_deref());
+        let names = lab.model_names(&self.lab, variant.as_deref());
         if let Some(model) = names.iter().find_map(|n| self.get(n)) {
             return Ok(Arc::clone(model));
         }

@@ -24,7 +24,9 @@ use std::sync::atomic::AtomicBool;
 /// costs on hardware, while computing is only 10 to 50 times slower. So the time
 /// constants of both schedulers are multiplied by one factor, such that slice
 /// over switch cost is what it is on hardware (3 ms over 3 us). `auto` measures
-/// the factor at boot; every result states it.
+/// the factor at boot; every result states it. With `--accel icount` all costs are in
+/// proportion, and `auto` is how much slower than hardware a pCPU is: 4 where there are
+/// two.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// A case file, or a name from `corun lab cases`
@@ -92,12 +94,18 @@ pub(crate) fn run(args: &Args, stop: &AtomicBool) -> Result<ExitCode> {
     if let Some(scale) = args.time_scale {
         case.case.time_scale = scale;
     }
+    let accel = Accel::from(args.accel);
+    if let (TimeScale::Auto, Some(factor)) =
+        (case.case.time_scale, accel.time_scale(case.host.pcpus))
+    {
+        case.case.time_scale = TimeScale::Factor(factor);
+    }
     if let Some(repeats) = args.repeats {
         ensure!(repeats > 0, "--repeats must be at least 1");
         case.case.repeats = repeats;
     }
     let options = RunOptions {
-        accel: Accel::from(args.accel),
+        accel,
         boots: args.boots,
         retries: args.retries,
         limits: Limits {

@@ -23,7 +23,8 @@ pub(crate) struct CaseArgs {
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<Override>,
     /// What things cost, and what time scale "auto" is: a machine that comes with
-    /// corun ("default", "lab": the emulated host of `corun lab`), or a file
+    /// corun ("default", "lab" and "lab-icount": the emulated host of `corun lab`), or a
+    /// file
     ///
     /// Keys that the case sets itself, and `--set`, go before.
     #[arg(long, value_name = "NAME|FILE")]
@@ -85,14 +86,21 @@ impl CaseArgs {
         Ok(Input {
             file,
             text,
+            models: models_on(machine.as_ref(), load_models(self.models.as_ref())?),
             machine: machine.map(|m| m.name),
             sets,
             by_machine,
-            models: load_models(self.models.as_ref())?,
             threads: self
                 .threads
                 .map_or_else(corun_sim::batch::threads, usize::from),
         })
+    }
+}
+
+fn models_on(machine: Option<&Machine>, models: Models) -> Models {
+    match machine {
+        Some(machine) => models.of_lab(&machine.lab_models),
+        None => models,
     }
 }
 

@@ -8,7 +8,7 @@ use serde::Serialize;
 use std::path::Path;
 
 /// Version of the report's form.
-const SCHEMA_VERSION: u32 = 1;
+const SCHEMA_VERSION: u32 = 2;
 /// What a single window's figure may be off by (docs/src/explanation/lab.md).
 const NOISE: f64 = 0.10;
 /// Medians this near to each other are alike.
@@ -20,7 +20,6 @@ pub(super) struct Report {
     pub(super) schema_version: u32,
     /// corun's version.
     pub(super) version: &'static str,
-    pub(super) machine: String,
     pub(super) results: Vec<Comparison>,
     pub(super) totals: Totals,
 }
@@ -30,6 +29,8 @@ pub(super) struct Report {
 pub(super) struct Comparison {
     pub(super) file: String,
     pub(super) case: String,
+    /// The machine that was simulated.
+    pub(super) machine: String,
     pub(super) factor: f64,
     pub(super) exit_ns: f64,
     pub(super) switch_ns: f64,
@@ -100,11 +101,10 @@ pub(super) struct Totals {
 }
 
 impl Report {
-    pub(super) fn new(machine: &str, results: Vec<Comparison>) -> Self {
+    pub(super) fn new(results: Vec<Comparison>) -> Self {
         Self {
             schema_version: SCHEMA_VERSION,
             version: env!("CARGO_PKG_VERSION"),
-            machine: machine.to_owned(),
             totals: Totals::of(&results),
             results,
         }
@@ -112,7 +112,12 @@ impl Report {
 }
 
 impl Comparison {
-    pub(super) fn new(file: &Path, lab: &LabResult, simulated: &[GuestSummary]) -> Self {
+    pub(super) fn new(
+        file: &Path,
+        lab: &LabResult,
+        machine: String,
+        simulated: &[GuestSummary],
+    ) -> Self {
         let (mut rows, mut directions) = (Vec::new(), Vec::new());
         for guest in &lab.summary.guests {
             let same = |s: &&GuestSummary| s.phase == guest.phase && s.guest == guest.guest;
@@ -126,6 +131,7 @@ impl Comparison {
         }
         let name = file.file_name().unwrap_or(file.as_os_str());
         Self {
+            machine,
             file: name.to_string_lossy().into_owned(),
             case: lab.case.case.name.clone(),
             factor: lab.calibration.factor,

@@ -11,6 +11,7 @@ use std::path::Path;
 /// A result of `corun lab run`.
 #[derive(Debug, Deserialize)]
 pub(super) struct LabResult {
+    pub(super) accel: String,
     pub(super) case: Case,
     pub(super) case_text: String,
     pub(super) calibration: Calibration,

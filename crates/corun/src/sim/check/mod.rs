@@ -26,7 +26,8 @@ const EXAMPLES: &str = "Examples:
 ///
 /// Takes results of `corun lab run`. The case in each is run in the simulator, on
 /// the machine `lab` with the time scale and the costs of exits and switches that
-/// the result's boot was measured to have, in windows of the same length. Shows
+/// the result's boot was measured to have (with `--accel icount`: on `lab-icount`,
+/// where these are the same in all boots), in windows of the same length. Shows
 /// slowdowns, shares of CPU time, the simulator's error, and whether the same
 /// scheduler wins where the lab's spreads leave a winner.
 #[derive(clap::Args)]
@@ -35,9 +36,10 @@ pub(crate) struct Args {
     /// Results of `corun lab run`
     #[arg(required = true, value_name = "RESULT")]
     results: Vec<PathBuf>,
-    /// The machine to simulate: a name, or a file
-    #[arg(long, value_name = "NAME|FILE", default_value = "lab")]
-    machine: String,
+    /// The machine to simulate: a name, or a file [default: lab, or lab-icount for results
+    /// of `--accel icount`]
+    #[arg(long, value_name = "NAME|FILE")]
+    machine: Option<String>,
     /// Windows of each kind, with a seed each
     #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..))]
     repeats: u32,
@@ -66,7 +68,7 @@ pub(crate) fn run(args: &Args, stop: &Arc<AtomicBool>) -> Result<()> {
     for (lab, file) in labs.iter().zip(&args.results) {
         results.push(check(args, lab, file, stop)?);
     }
-    let report = Report::new(&args.machine, results);
+    let report = Report::new(results);
     let text = serde_json::to_string_pretty(&report)?;
     if let Some(out) = &args.out {
         std::fs::write(out, &text).with_context(|| format!("writing {}", out.display()))?;
@@ -81,8 +83,8 @@ pub(crate) fn run(args: &Args, stop: &Arc<AtomicBool>) -> Result<()> {
 
 fn check(args: &Args, lab: &LabResult, file: &Path, stop: &Arc<AtomicBool>) -> Result<Comparison> {
     let failed = || format!("{}: simulating its case", file.display());
-    let models = load_models(args.models.as_ref())?;
-    let mut machine = Machine::find(&args.machine)?;
+    let mut machine = Machine::find(machine_of(args, lab))?;
+    let models = load_models(args.models.as_ref())?.of_lab(&machine.lab_models);
     let c = lab.calibration;
     machine.calibrate(c.factor, whole(c.exit_ns), whole(c.switch_ns));
     let mut sets = machine.overrides(&lab.case_text).with_context(failed)?;
@@ -105,7 +107,17 @@ fn check(args: &Args, lab: &LabResult, file: &Path, stop: &Arc<AtomicBool>) -> R
     let outcomes = batch::run_all(&jobs, &models, threads, &done, stop);
     drop(progress);
     let simulated = summary::of(&case, &jobs, &outcomes?);
-    Ok(Comparison::new(file, lab, &simulated))
+    Ok(Comparison::new(file, lab, machine.name, &simulated))
+}
+
+/// What the lab's machine is called, by what ran its instructions.
+fn machine_of<'a>(args: &'a Args, lab: &LabResult) -> &'a str {
+    let by_lab = if lab.accel == "icount" {
+        "lab-icount"
+    } else {
+        "lab"
+    };
+    args.machine.as_deref().unwrap_or(by_lab)
 }
 
 #[allow(
