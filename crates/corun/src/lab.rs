@@ -85,7 +85,7 @@ pub(crate) struct ShellArgs {
 pub(crate) enum AccelArg {
     /// Emulation: works everywhere
     Tcg,
-    /// Emulation where time is what was executed, an instruction a nanosecond: 15 times
+    /// Emulation where time is what was executed, an instruction a nanosecond: ten times
     /// slower than its own time, on one CPU; nothing that this machine does disturbs it
     Icount,
     /// This machine's hardware virtualization; it must allow nesting

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What only a kernel can show: the lab is booted for real. Run with
-//! `make smoke`. Behaviour is judged by counters and states, never by time.
+//! `make smoke`. Behaviour is judged by counters and states, never by time, unless time is
+//! the number of executed instructions.
 
 #[path = "lab/accounts.rs"]
 mod accounts;
+#[path = "lab/counted.rs"]
+mod counted;
 #[path = "lab/doctor.rs"]
 mod doctor;
 #[path = "lab/robust.rs"]

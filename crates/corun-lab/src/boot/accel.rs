@@ -14,7 +14,7 @@ pub enum Accel {
     Tcg,
     /// Emulation in which time is what was executed: an instruction a nanosecond, in
     /// turns of all pCPUs, so that each of two executes one in two nanoseconds. Some
-    /// fifteen times slower than its own time, on one of this machine's CPUs, and
+    /// ten times slower than its own time, on one of this machine's CPUs, and
     /// undisturbed by what else the machine does.
     Icount,
     /// Hardware virtualization; the machine must allow nesting.
@@ -49,7 +49,7 @@ impl Accel {
     }
 
     /// How many seconds a second of L1 may take. The emulation that counts instructions
-    /// needs some 15, and twice that beside another one.
+    /// needs some 8, and many times that where compilers run beside it.
     pub fn slowness(self) -> u32 {
         match self {
             Self::Tcg | Self::Kvm => 1,
