@@ -224,7 +224,8 @@ void BPF_STRUCT_OPS(corun_running, struct task_struct *p)
 	if (!t)
 		return;
 	slot = slot_of(p, t);
-	t->run_start_ns = now_ns;
+	t->runs = 1;
+	t->exec_ns = p->se.sum_exec_runtime;
 	t->deferred = 0;
 	move_clocks(c, t, slot);
 	if (c)
@@ -250,8 +251,8 @@ void BPF_STRUCT_OPS(corun_stopping, struct task_struct *p, bool runnable)
 	}
 	if (!t)
 		return;
-	settle(t, slot_of(p, t), now_ns);
-	t->run_start_ns = 0;
+	settle(p, t, slot_of(p, t));
+	t->runs = 0;
 	r = is_vcpu(t) ? rec_of(t->slot, t->vcpu_id) : NULL;
 	if (r)
 		r->runs = 0;

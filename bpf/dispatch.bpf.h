@@ -288,7 +288,7 @@ static void dispatch_after(struct task_struct *prev, struct task_ctx *t,
 	bool out_of_turn = serving || !is_vcpu(t);
 	s32 best, next = -1;
 
-	settle(t, slot, now_ns);
+	settle(prev, t, slot);
 	best = best_slot(c, (s32)slot);
 	if (!c->hint_pid && defers(t, slot, best)) {
 		turn_lasts(c, now_ns + tun.defer_ns);

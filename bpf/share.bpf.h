@@ -37,16 +37,23 @@ static __noinline u32 slot_of(struct task_struct *p, struct task_ctx *t)
 	return slot;
 }
 
-/* Charges @p for what it ran since it was charged last. */
-static void settle(struct task_ctx *t, u32 slot, u64 now_ns)
+/*
+ * Charges @p for what it ran since it was charged last, by the kernel's own account,
+ * which is up to date in ops.dispatch and ops.stopping. It begins when the one before
+ * ended. scx_bpf_now() does not where the pCPU let go of its queue's lock in between, to
+ * fetch @p from another: who wakes ten thousand times a second would run for nothing
+ * for as long as it takes to choose it.
+ */
+static void settle(struct task_struct *p, struct task_ctx *t, u32 slot)
 {
 	struct corun_vm *vm = vm_of(slot);
+	u64 exec_ns = p->se.sum_exec_runtime;
 	u64 ran_ns;
 
-	if (!t->run_start_ns)
+	if (!t->runs)
 		return;
-	ran_ns = elapsed_ns(t->run_start_ns, now_ns);
-	t->run_start_ns = now_ns;
+	ran_ns = elapsed_ns(t->exec_ns, exec_ns);
+	t->exec_ns = exec_ns;
 	corun_share_charge_vcpu(&t->vcpu, ran_ns);
 	/* Several pCPUs charge one VM at once. */
 	__sync_fetch_and_add(&vm->vtime_ns,

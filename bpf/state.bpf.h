@@ -81,8 +81,8 @@ struct vcpu_rec {
 /* Per task. */
 struct task_ctx {
 	struct corun_vcpu vcpu;
-	/* When it was last charged or began to run; 0: does not run. */
-	u64 run_start_ns;
+	/* Its CPU time by the kernel's account when it was charged or began to run. */
+	u64 exec_ns;
 	/* Address of KVM's struct kvm_vcpu, for vCPU threads. */
 	u64 kvm_vcpu;
 	/* Set for vCPU threads alone: their VM, its slot, generation and index. */
@@ -97,7 +97,8 @@ struct task_ctx {
 	/* The VM, or the host, among whose threads its vtime counts. */
 	u32 home_slot;
 	u32 home_generation;
-	u32 reserved;
+	/* It has a pCPU. */
+	u32 runs;
 };
 
 /* Per pCPU. */
