@@ -29,7 +29,7 @@ const ENTRY: &str = "#!/bin/sh\nexec corun lab-driver /corun/case.json\n";
 /// Longest silence of a driver beyond one window: it reports each step, and the
 /// slowest step is loading a scheduler or waiting for slow guests.
 const SILENCE: Duration = Duration::from_secs(200);
-/// And that many times as long, at most, where L1 is slow: verifying scx_lavd takes more
+/// And that many times as long, at most, where L1 is slow: verifying `scx_lavd` takes more
 /// than four minutes then.
 const MOST_SILENCES: u32 = 6;
 

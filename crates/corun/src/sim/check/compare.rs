@@ -299,6 +299,7 @@ mod tests {
             row("deaf", one(4.0), one(1.0)),
         ];
         let comparison = Comparison {
+            machine: "lab".to_owned(),
             file: "x.json".to_owned(),
             case: "x".to_owned(),
             factor: 1.0,
