@@ -35,6 +35,7 @@ fn result() -> Value {
     let guest = |name: &str| json!({ "name": name });
     json!({
         "schema_version": 1,
+        "accel": "tcg",
         "case": {
             "case": { "name": "two", "warmup_s": 0.1, "measure_s": 1.0 },
             "scheduler": [{ "label": "eevdf", "kind": "kernel" }],
