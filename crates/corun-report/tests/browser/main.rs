@@ -17,7 +17,10 @@ const REQUIRED: &str = "CORUN_BROWSER_REQUIRED";
 /// Pages by name, each with its one or two inputs, from this crate's folder.
 const PAGES: [(&str, &[&str]); 7] = [
     ("lab", &["../../docs/results/demo.json"]),
-    ("mechanisms", &["../../docs/results/mechanisms-a.json"]),
+    (
+        "mechanisms",
+        &["../../docs/results/mechanisms-tlb-lock.json"],
+    ),
     ("sim", &["tests/data/sim.json"]),
     ("repro", &["../../docs/results/sim-repro.json"]),
     ("recording", &["tests/data/recording.jsonl"]),
@@ -182,6 +185,15 @@ fn can_be_read(browser: &mut Browser, what: &str) {
         contrasts[1].as_f64() >= Some(3.0),
         "{what}: series {contrasts}"
     );
+}
+
+/// What the browser will be shown can be made: a result that was renamed is
+/// seen by the quick tests.
+#[test]
+fn every_page_is_written() {
+    for (name, files) in PAGES {
+        write_page(name, files);
+    }
 }
 
 #[test]
