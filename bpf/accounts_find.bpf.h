@@ -106,20 +106,20 @@ SEC("?fentry/kvm_arch_vcpu_load")
 int BPF_PROG(acct_vcpu_load, struct kvm_vcpu___corun *vcpu)
 {
 	struct task_struct *p = bpf_get_current_task_btf();
-	struct vcpu_key key = { .kvm = (u64)BPF_CORE_READ(vcpu, kvm) };
+	struct vcpu_key key = { .kvm = (u64)vcpu->kvm };
 	struct vcpu_account *v;
 	struct vcpu_thread *t;
 
 	t = bpf_task_storage_get(&threads, p, 0, 0);
 	if (t && t->vcpu == vcpu && t->kvm == key.kvm && account_of(t, p->pid))
 		return 0;
-	if (!is_in_kvm_run(vcpu))
+	if (!arg_is_in_kvm_run(vcpu))
 		return 0;
 	t = bpf_task_storage_get(&threads, p, 0,
 				 BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!t)
 		return 0;
-	key.vcpu_id = BPF_CORE_READ(vcpu, vcpu_id);
+	key.vcpu_id = vcpu->vcpu_id;
 	t->kvm = 0;
 	t->slot = slot_of(&key);
 	v = account_at(t->slot);

@@ -172,9 +172,8 @@ int BPF_PROG(acct_vcpu_put, struct kvm_vcpu___put *vcpu)
 	v = account_of(t, p->pid);
 	if (!v)
 		return 0;
-	count(v, BPF_CORE_READ(vcpu, arch.preempted_in_kernel)
-			 ? COUNT_preempted_kernel
-			 : COUNT_preempted_user);
+	count(v, vcpu->arch.preempted_in_kernel ? COUNT_preempted_kernel
+						: COUNT_preempted_user);
 	if (has_symbols)
 		count_critical(v, t);
 	return 0;
@@ -194,7 +193,7 @@ int BPF_PROG(acct_halt, struct kvm_vcpu___halt *vcpu)
 	if (!v)
 		return 0;
 	t->halting = true;
-	t->polled = t->polling = BPF_CORE_READ(vcpu, halt_poll_ns) != 0;
+	t->polled = t->polling = vcpu->halt_poll_ns != 0;
 	if (t->polling)
 		enter(v, STATE_poll, bpf_ktime_get_ns());
 	count(v, COUNT_halts);

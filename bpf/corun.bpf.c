@@ -18,6 +18,7 @@
 #include "events.bpf.h"
 #include "gang.bpf.h"
 #include "guest.bpf.h"
+#include "queue.bpf.h"
 #include "slices.bpf.h"
 #include "state.bpf.h"
 #include "turn.bpf.h"
@@ -27,13 +28,26 @@ char _license[] SEC("license") = "GPL";
 
 UEI_DEFINE(uei);
 
+/* Looking for an idle pCPU takes the kernel long, and mostly there is none. */
+static __always_inline bool any_idle(void)
+{
+	const struct cpumask *idle = scx_bpf_get_idle_cpumask();
+	bool any = !bpf_cpumask_empty(idle);
+
+	scx_bpf_put_idle_cpumask(idle);
+	return any;
+}
+
 s32 BPF_STRUCT_OPS(corun_select_cpu, struct task_struct *p, s32 prev_cpu,
 		   u64 wake_flags)
 {
 	struct task_ctx *t = task_ctx_of(p);
 	bool is_idle = false;
-	s32 cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags, &is_idle);
+	s32 cpu;
 
+	if (!any_idle())
+		return prev_cpu;
+	cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags, &is_idle);
 	if (is_idle && t) {
 		t->woken = 1;
 		wake_vtimes(p, t, slot_of(p, t));
@@ -63,10 +77,11 @@ void BPF_STRUCT_OPS(corun_enqueue, struct task_struct *p, u64 enq_flags)
 		wake_vtimes(p, t, slot);
 	if (is_vcpu(t))
 		note_waits(p, t, waking, scx_bpf_now());
+	enters_queue(t, slot);
 	count(CORUN_COUNT_enqueues);
 	scx_bpf_dsq_insert_vtime(p, CORUN_DSQ(slot), tun.slice_ns,
 				 t->vcpu.vtime_ns, enq_flags);
-	cpu = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
+	cpu = any_idle() ? scx_bpf_pick_idle_cpu(p->cpus_ptr, 0) : -1;
 	if (cpu >= 0) {
 		count(CORUN_COUNT_idle_kicks);
 		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
@@ -142,9 +157,7 @@ void BPF_STRUCT_OPS(corun_dispatch, s32 cpu, struct task_struct *prev)
 	c->kick_pending = 0;
 	__builtin_memset(c->tried, 0, sizeof(c->tried));
 	if (!prev || !(prev->scx.flags & SCX_TASK_QUEUED)) {
-		if (take_marked(cpu, c) || resume_turn(c, cpu, scx_bpf_now()) ||
-		    take_best(c, cpu))
-			kick_idle_for_rest(c);
+		dispatch_idle(cpu, c);
 		return;
 	}
 	t = task_ctx_of(prev);
@@ -223,6 +236,7 @@ void BPF_STRUCT_OPS(corun_running, struct task_struct *p)
 
 	if (!t)
 		return;
+	leaves_queue(t);
 	slot = slot_of(p, t);
 	t->runs = 1;
 	t->exec_ns = p->se.sum_exec_runtime;
@@ -289,6 +303,15 @@ void BPF_STRUCT_OPS(corun_enable, struct task_struct *p)
 	t->vcpu.vtime_ns = vm_of(slot_of(p, t))->vcpu_vtime_now_ns;
 }
 
+/* @p is no task of ours from here on; it may have waited for a pCPU. */
+void BPF_STRUCT_OPS(corun_disable, struct task_struct *p)
+{
+	struct task_ctx *t = task_ctx_of(p);
+
+	if (t)
+		leaves_queue(t);
+}
+
 void BPF_STRUCT_OPS(corun_exit_task, struct task_struct *p,
 		    struct scx_exit_task_args *args)
 {
@@ -336,7 +359,7 @@ SCX_OPS_DEFINE(corun_ops, .select_cpu = (void *)corun_select_cpu,
 	       .set_weight = (void *)corun_set_weight,
 	       .init_task = (void *)corun_init_task,
 	       .exit_task = (void *)corun_exit_task,
-	       .enable = (void *)corun_enable,
+	       .enable = (void *)corun_enable, .disable = (void *)corun_disable,
 	       .cpu_online = (void *)corun_cpu_online,
 	       .cpu_offline = (void *)corun_cpu_offline,
 	       .init = (void *)corun_init, .exit = (void *)corun_exit,

@@ -143,11 +143,11 @@ SEC("?fentry/kvm_arch_vcpu_load")
 int BPF_PROG(on_vcpu_load, struct kvm_vcpu___corun *vcpu)
 {
 	struct task_struct *p = bpf_get_current_task_btf();
-	u64 kvm = (u64)BPF_CORE_READ(vcpu, kvm);
+	u64 kvm = (u64)vcpu->kvm;
 	struct task_ctx *t;
 	u32 slot;
 
-	if (!is_in_kvm_run(vcpu))
+	if (!arg_is_in_kvm_run(vcpu))
 		return 0;
 	t = bpf_task_storage_get(&task_ctxs, p, 0,
 				 BPF_LOCAL_STORAGE_GET_F_CREATE);

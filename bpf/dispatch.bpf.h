@@ -10,6 +10,7 @@
 #include "boost.bpf.h"
 #include "gang.bpf.h"
 #include "guest.bpf.h"
+#include "queue.bpf.h"
 #include "slices.bpf.h"
 #include "turn.bpf.h"
 
@@ -86,8 +87,8 @@ static __noinline s32 best_slot(struct cpu_ctx *c, s32 except)
 	bpf_for(slot, 0, nr_slots) {
 		u64 tried = c->tried[(slot / 64) % (CORUN_MAX_SLOTS / 64)];
 
-		if (slot == except || (tried & (1ULL << (slot % 64))) ||
-		    scx_bpf_dsq_nr_queued(CORUN_DSQ(slot)) <= 0)
+		if (!has_queued(slot) || slot == except ||
+		    (tried & (1ULL << (slot % 64))))
 			continue;
 		if (!found || corun_share_first(vm_of(slot), vm_of(best)))
 			best = slot;
@@ -96,25 +97,46 @@ static __noinline s32 best_slot(struct cpu_ctx *c, s32 except)
 	return found ? (s32)best : -1;
 }
 
+/* The same, when @best is the best of all but @slot's (-1: there is none). */
+static s32 best_with(u32 slot, s32 best)
+{
+	s32 first = (s32)slot, second = best;
+
+	if (!has_queued(slot))
+		return best;
+	if (best < 0)
+		return first;
+	if (first > second) {
+		first = best;
+		second = (s32)slot;
+	}
+	return corun_share_first(vm_of(second), vm_of(first)) ? second : first;
+}
+
 /* Does @prev, whose slice is over, go on? @best: the other VM that waits. */
 static __noinline bool keeps(struct task_ctx *t, u32 slot, s32 best)
 {
+	const struct corun_vm *other = best < 0 ? NULL : vm_of(best);
 	struct task_struct *head;
 	bool has_head = false;
 	u64 head_vtime_ns = 0;
 
+	/* Siblings are looked for when it is up to them. */
+	if (!has_queued(slot) ||
+	    !corun_share_keeps(vm_of(slot), &t->vcpu, other, false, 0))
+		return corun_share_keeps(vm_of(slot), &t->vcpu, other, false,
+					 0);
 	bpf_rcu_read_lock();
 	head = __COMPAT_scx_bpf_dsq_peek(CORUN_DSQ(slot));
 	if (head) {
 		has_head = true;
-		head_vtime_ns = BPF_CORE_READ(head, scx.dsq_vtime);
+		head_vtime_ns = head->scx.dsq_vtime;
 		/* A sibling is urgent: it goes before any other. */
 		if (state_of(slot)->first_pid)
 			head_vtime_ns = t->vcpu.vtime_ns - 1;
 	}
 	bpf_rcu_read_unlock();
-	return corun_share_keeps(vm_of(slot), &t->vcpu,
-				 best < 0 ? NULL : vm_of(best), has_head,
+	return corun_share_keeps(vm_of(slot), &t->vcpu, other, has_head,
 				 head_vtime_ns);
 }
 
@@ -132,14 +154,15 @@ static __noinline bool take_from(u32 slot, s32 cpu)
 	return scx_bpf_dsq_move_to_local(CORUN_DSQ(slot), 0);
 }
 
-/* Takes the first task that may run here from the VM with the best claim. */
-static __noinline bool take_best(struct cpu_ctx *c, s32 cpu)
+/*
+ * Takes the first task that may run here from the VM with the best claim, which is in
+ * @slot, -1: there is none.
+ */
+static __noinline bool take_best(struct cpu_ctx *c, s32 cpu, s32 slot)
 {
 	u32 attempt, taken = 0;
 
 	bpf_for(attempt, 0, CORUN_MAX_SLOTS) {
-		s32 slot = best_slot(c, -1);
-
 		if (slot < 0)
 			break;
 		if (take_from(slot, cpu)) {
@@ -149,6 +172,7 @@ static __noinline bool take_best(struct cpu_ctx *c, s32 cpu)
 		/* All its tasks are bound to other pCPUs, or were just taken. */
 		c->tried[(slot / 64) % (CORUN_MAX_SLOTS / 64)] |=
 			1ULL << (slot % 64);
+		slot = best_slot(c, -1);
 	}
 	if (!taken)
 		return false;
@@ -232,12 +256,16 @@ static __noinline bool defers(struct task_ctx *t, u32 slot, s32 best)
 	return true;
 }
 
-/* Goes on with the turn that was interrupted on this pCPU. */
-static __noinline bool resume_turn(struct cpu_ctx *c, s32 cpu, u64 now_ns)
+/*
+ * Goes on with the turn that was interrupted on this pCPU, if @best, the slot with the
+ * best claim, lets it.
+ */
+static __noinline bool resume_turn(struct cpu_ctx *c, s32 cpu, s32 best,
+				   u64 now_ns)
 {
 	u32 pid = c->turn_pid;
 
-	if (!pid || !turn_resumes(c, best_slot(c, -1), now_ns))
+	if (!pid || !turn_resumes(c, best, now_ns))
 		return false;
 	c->turn_pid = 0;
 	if (!take_pid(pid, cpu, c->turn_left_ns))
@@ -263,6 +291,20 @@ static void run_on(struct task_struct *prev, struct task_ctx *t,
 		enforce_slice(cpu, c, now_ns, slice_ns);
 }
 
+/* Has @c left a task in a queue that it could have run? */
+static __noinline bool leaves_some(struct cpu_ctx *c)
+{
+	u32 slot;
+
+	bpf_for(slot, 0, nr_slots) {
+		u64 tried = c->tried[(slot / 64) % (CORUN_MAX_SLOTS / 64)];
+
+		if (!(tried & (1ULL << (slot % 64))) && has_waiting(slot))
+			return true;
+	}
+	return false;
+}
+
 /*
  * This pCPU was idle, and was kicked for a task that may not be the one that it
  * took: another idle pCPU is to look at what is left.
@@ -273,10 +315,24 @@ static __noinline void kick_idle_for_rest(struct cpu_ctx *c)
 	u32 cpu = bpf_cpumask_first(idle);
 
 	scx_bpf_put_idle_cpumask(idle);
-	if (cpu >= nr_cpu_ids || best_slot(c, -1) < 0)
+	if (cpu >= nr_cpu_ids || !leaves_some(c))
 		return;
 	count(CORUN_COUNT_late_kicks);
 	scx_bpf_kick_cpu((s32)cpu, SCX_KICK_IDLE);
+}
+
+/* Nobody has the pCPU. */
+static void dispatch_idle(s32 cpu, struct cpu_ctx *c)
+{
+	s32 best;
+
+	if (!take_marked(cpu, c)) {
+		best = best_slot(c, -1);
+		if (best < 0 || (!resume_turn(c, cpu, best, scx_bpf_now()) &&
+				 !take_best(c, cpu, best)))
+			return;
+	}
+	kick_idle_for_rest(c);
 }
 
 /* A turn ends with @prev still runnable. */
@@ -307,9 +363,10 @@ static void dispatch_after(struct task_struct *prev, struct task_ctx *t,
 		best = -1;
 	if (!serving && keeps(t, slot, best))
 		count(CORUN_COUNT_keeps);
-	else if ((out_of_turn && resume_turn(c, cpu, now_ns)) ||
+	else if ((out_of_turn &&
+		  resume_turn(c, cpu, best_with(slot, best), now_ns)) ||
 		 (next == (s32)slot && take_from(slot, cpu)) ||
-		 take_best(c, cpu))
+		 take_best(c, cpu, best_with(slot, best)))
 		return;
 	if (serving)
 		urgent_ends(c, now_ns);

@@ -167,14 +167,14 @@ int BPF_PROG(on_vcpu_put, struct kvm_vcpu___events *vcpu)
 	struct task_ctx *t;
 	struct vcpu_rec *r;
 
-	if (!BPF_CORE_READ(vcpu, preempted))
+	if (!vcpu->preempted)
 		return 0;
 	t = current_vcpu();
 	r = t ? rec_of(t->slot, t->vcpu_id) : NULL;
 	if (!r)
 		return 0;
 	note_kernel(t);
-	r->in_kernel = BPF_CORE_READ(vcpu, arch.preempted_in_kernel);
+	r->in_kernel = vcpu->arch.preempted_in_kernel;
 	r->region = has(CORUN_MECHANISM_SYMBOLS) ? region_now(t)
 						 : CORUN_REGION_UNKNOWN;
 	if (corun_region_critical(r->region))

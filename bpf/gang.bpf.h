@@ -3,6 +3,7 @@
 #ifndef CORUN_GANG_BPF_H
 #define CORUN_GANG_BPF_H
 
+#include "queue.bpf.h"
 #include "state.bpf.h"
 
 /* pCPUs that a leader looks at: a gang spreads from pCPU to pCPU. */
@@ -26,8 +27,7 @@ static __noinline void pull_gang(u32 slot, s32 cpu, u64 end_ns, u64 now_ns)
 {
 	u32 i;
 
-	if (!state_of(slot)->coupled ||
-	    scx_bpf_dsq_nr_queued(CORUN_DSQ(slot)) <= 0)
+	if (!state_of(slot)->coupled || !has_waiting(slot))
 		return;
 	bpf_for(i, 1, GANG_SCAN) {
 		u32 other = ((u32)cpu + i) % nr_cpu_ids;
@@ -101,6 +101,7 @@ static int on_window(void *map, u32 *key, struct window_timer *window)
 	next_pool(window);
 	bpf_for(slot, 1, nr_slots) {
 		next_coupling(slot);
+		state_of(slot)->evidence_due = 1;
 	}
 	bpf_timer_start(&window->timer, tun.window_ns, 0);
 	return 0;

@@ -22,4 +22,13 @@ static __always_inline bool is_in_kvm_run(struct kvm_vcpu___corun *vcpu)
 	       BPF_CORE_READ(vcpu, wants_to_run);
 }
 
+/*
+ * The same for a program that has @vcpu as its argument: the verifier knows what it is,
+ * and lets it be read without a call.
+ */
+static __always_inline bool arg_is_in_kvm_run(struct kvm_vcpu___corun *vcpu)
+{
+	return !bpf_core_field_exists(vcpu->wants_to_run) || vcpu->wants_to_run;
+}
+
 #endif /* CORUN_KVM_TYPES_BPF_H */

@@ -9,6 +9,9 @@
 
 #include "turn.bpf.h"
 
+/* A timer that has not gone off so long after its time is set again. */
+#define TIMER_LATE_NS 1000000
+
 struct slice_timer {
 	struct bpf_timer timer;
 };
@@ -20,32 +23,50 @@ struct {
 	__type(value, struct slice_timer);
 } slice_timers SEC(".maps");
 
+static void set_slice_timer(struct slice_timer *timer, struct cpu_ctx *c,
+			    u64 end_ns, u64 left_ns)
+{
+	c->timer_ns = end_ns;
+	bpf_timer_start(&timer->timer, left_ns, BPF_F_TIMER_CPU_PIN);
+}
+
 static int on_slice_end(void *map, u32 *key, struct slice_timer *timer)
 {
 	struct cpu_ctx *c = cpu_ctx_of((s32)*key);
-	u64 end_ns;
+	u64 end_ns, left_ns;
 
 	if (!c)
 		return 0;
+	/* Before the end is read: who moves it looks at this one after. */
+	__sync_lock_test_and_set(&c->timer_ns, 0);
 	end_ns = c->enforced_end_ns;
+	if (!end_ns)
+		return 0;
 	/* Meanwhile the pCPU may have begun another slice, with an end of its own. */
-	if (end_ns && (s64)(scx_bpf_now() + TIMER_SLACK_NS - end_ns) >= 0 &&
-	    __sync_val_compare_and_swap(&c->enforced_end_ns, end_ns, 0) ==
-		    end_ns)
+	left_ns = elapsed_ns(scx_bpf_now() + TIMER_SLACK_NS, end_ns);
+	if (left_ns)
+		set_slice_timer(timer, c, end_ns, left_ns);
+	else if (__sync_val_compare_and_swap(&c->enforced_end_ns, end_ns, 0) ==
+		 end_ns)
 		scx_bpf_kick_cpu((s32)*key, SCX_KICK_PREEMPT);
 	return 0;
 }
 
 static void end_slice_in(s32 cpu, struct cpu_ctx *c, u64 now_ns, u64 slice_ns)
 {
+	u64 end_ns = now_ns + slice_ns, timer_ns;
 	struct slice_timer *timer;
 	u32 key = (u32)cpu;
 
 	timer = bpf_map_lookup_elem(&slice_timers, &key);
 	if (!timer)
 		return;
-	c->enforced_end_ns = now_ns + slice_ns;
-	bpf_timer_start(&timer->timer, slice_ns, BPF_F_TIMER_CPU_PIN);
+	__sync_lock_test_and_set(&c->enforced_end_ns, end_ns);
+	/* Setting it is dear: one that goes off before is set anew then. */
+	timer_ns = c->timer_ns;
+	if (!timer_ns || elapsed_ns(end_ns, timer_ns) ||
+	    !elapsed_ns(now_ns, timer_ns + TIMER_LATE_NS))
+		set_slice_timer(timer, c, end_ns, slice_ns);
 }
 
 /* Ends what runs on @cpu after @slice_ns; long slices are left to the tick. */

@@ -42,7 +42,8 @@ struct vm_state {
 	u64 events;
 	u64 events_before;
 	u64 used_before_ns;
-	/* Its kernel. */
+	/* Its kernel; the evidence is looked at again once a window. */
+	u64 evidence_due;
 	struct guest_evidence evidence;
 	struct guest_image kernel;
 	/* End of the turn that began last. */
@@ -99,6 +100,8 @@ struct task_ctx {
 	u32 home_generation;
 	/* It has a pCPU. */
 	u32 runs;
+	/* Slot in whose queue it is, plus 1; 0: in none. */
+	u32 queued_in;
 };
 
 /* Per pCPU. */
@@ -146,6 +149,8 @@ struct cpu_ctx {
 	u64 cut_end_ns;
 	/* End of the slice that a timer enforces; 0: none. */
 	u64 enforced_end_ns;
+	/* When that timer goes off, which may be before; 0: it is not set. */
+	u64 timer_ns;
 	/* vtime of the VM that was picked here last, or later. */
 	u64 vtime_now_ns;
 	/* Slots that had nothing for this pCPU in this dispatch. */
@@ -169,6 +174,8 @@ struct corun_vm vms[CORUN_MAX_SLOTS];
 struct vm_info vm_infos[CORUN_MAX_SLOTS];
 struct vm_state vm_states[CORUN_MAX_SLOTS];
 struct cpu_ctx cpus[CORUN_MAX_CPUS];
+/* Tasks in each slot's queue (queue.bpf.h). */
+u32 nr_queued[CORUN_MAX_SLOTS];
 /* Slots ever used: bounds the search. The host's is always one. */
 u32 nr_slots = 1;
 /* vtime of the VM that was picked last. */
