@@ -6,8 +6,12 @@
 #ifndef CORUN_SVM_TYPES_BPF_H
 #define CORUN_SVM_TYPES_BPF_H
 
+/* X86_EFLAGS_IF */
+#define RFLAGS_IF 0x200
+
 struct vmcb_save_area___corun {
 	u8 cpl;
+	u64 rflags;
 	u64 rip;
 	u64 lstar;
 	u64 cstar;

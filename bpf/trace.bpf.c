@@ -46,10 +46,10 @@ int BPF_PROG(trace_vcpu_load, struct kvm_vcpu___corun *vcpu)
 	u64 kvm;
 	u32 vm;
 
-	if (!trace_on || !is_in_kvm_run(vcpu))
+	if (!trace_on || !arg_is_in_kvm_run(vcpu))
 		return 0;
 	t = bpf_task_storage_get(&trace_threads, p, 0, 0);
-	kvm = (u64)BPF_CORE_READ(vcpu, kvm);
+	kvm = (u64)vcpu->kvm;
 	if (t && t->vcpu == vcpu && t->kvm == kvm && thread_of(p))
 		return 0;
 	vm = vm_of_kvm(kvm, p->tgid);
@@ -61,7 +61,7 @@ int BPF_PROG(trace_vcpu_load, struct kvm_vcpu___corun *vcpu)
 		return 0;
 	t->vcpu = vcpu;
 	t->vm = vm;
-	t->vcpu_id = BPF_CORE_READ(vcpu, vcpu_id);
+	t->vcpu_id = vcpu->vcpu_id;
 	t->blocked = false;
 	t->yields = false;
 	t->kvm = kvm;
@@ -82,6 +82,19 @@ int BPF_PROG(trace_destroy_vm, struct kvm *kvm_ptr)
 	return 0;
 }
 
+/* Does the guest that was left take interrupts? Neither bit: it cannot be told. */
+static __always_inline u64 interrupts_of(struct trace_thread *t)
+{
+	struct vcpu_svm___corun *svm = (void *)t->vcpu;
+
+	if (!trace_vmcb_readable ||
+	    !bpf_core_type_exists(struct vcpu_svm___corun))
+		return 0;
+	return BPF_CORE_READ(svm, vmcb, save.rflags) & RFLAGS_IF
+		       ? EXIT_INTERRUPTS_ON
+		       : EXIT_INTERRUPTS_OFF;
+}
+
 /* The formatted record: reason and instruction pointer for both vendors. */
 SEC("?tp/kvm/kvm_exit")
 int trace_exit(struct trace_event_raw_kvm_exit___corun *ctx)
@@ -91,7 +104,8 @@ int trace_exit(struct trace_event_raw_kvm_exit___corun *ctx)
 	if (!t)
 		return 0;
 	t->ip = ctx->guest_rip;
-	emit(t, TRACE_exit, (u64)ctx->isa << 32 | ctx->exit_reason, t->ip);
+	emit(t, TRACE_exit,
+	     (u64)ctx->isa << 32 | ctx->exit_reason | interrupts_of(t), t->ip);
 	return 0;
 }
 

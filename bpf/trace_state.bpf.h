@@ -36,6 +36,13 @@ const char trace_kinds[TRACE_NR_KINDS][16] = { TRACE_KINDS(TRACE_STRING) };
 /* Why a vCPU lost its pCPU: an argument of switch_out (corun-events, `out`). */
 enum { OUT_BLOCKED, OUT_PREEMPTED, OUT_YIELDED };
 
+/*
+ * Beside the reason and the instruction set in an exit's argument: does the guest take
+ * interrupts (corun-events, `flag`)?
+ */
+#define EXIT_INTERRUPTS_ON (1ULL << 62)
+#define EXIT_INTERRUPTS_OFF (1ULL << 63)
+
 /* What goes to user space. */
 struct trace_record {
 	u64 at_ns;

@@ -19,7 +19,7 @@ pub enum Kind {
     /// vCPU of its VM that was current where it was woken.
     Wake,
     /// A VM exit; argument: the reason's number in the header's list ([`EXITS`]
-    /// when it has none).
+    /// when it has none), and whether the guest takes interrupts ([`flag`]).
     Exit,
     /// An interrupt is sent; argument: the target's number in its VM, and from
     /// bit 32 on the vector, where it is known.
@@ -75,6 +75,10 @@ pub mod interrupt {
     pub const RESCHED: u64 = 1;
     /// Call a function: a TLB shootdown.
     pub const CALL: u64 = 2;
+    /// The scheduler's tick.
+    pub const TICK: u64 = 4;
+    /// A thread's timer.
+    pub const TIMER: u64 = 8;
 }
 
 /// Names of exit reasons, by number.
@@ -94,6 +98,14 @@ pub mod exit {
     pub const HYPERCALL: usize = 4;
     /// An interrupt of the host.
     pub const EXTERNAL: usize = 5;
+}
+
+/// Bits of an exit's argument beside the reason; neither is set where it is unknown.
+pub mod flag {
+    /// The guest takes interrupts (`RFLAGS.IF`).
+    pub const INTERRUPTS_ON: u64 = 1 << 32;
+    /// It does not.
+    pub const INTERRUPTS_OFF: u64 = 1 << 33;
 }
 
 /// No pCPU.
@@ -134,6 +146,20 @@ impl Event {
     /// The vCPU that an interrupt or a yield is for, its number in the VM.
     pub fn target(&self) -> u32 {
         self.arg as u32
+    }
+
+    /// An exit's reason: its number in the header's list.
+    pub fn reason(&self) -> u64 {
+        u64::from(self.arg as u32)
+    }
+
+    /// Did the guest take interrupts when it was left by this exit? `None`: unknown.
+    pub fn takes_interrupts(&self) -> Option<bool> {
+        match self.arg & (flag::INTERRUPTS_ON | flag::INTERRUPTS_OFF) {
+            flag::INTERRUPTS_ON => Some(true),
+            flag::INTERRUPTS_OFF => Some(false),
+            _ => None,
+        }
     }
 
     /// The interrupt's vector; 0 when unknown.

@@ -17,7 +17,7 @@ pub mod state;
 mod symbols;
 mod times;
 
-pub use event::{EXITS, Event, Kind, NO_PCPU, NO_VM, exit, interrupt, interrupt_arg, out};
+pub use event::{EXITS, Event, Kind, NO_PCPU, NO_VM, exit, flag, interrupt, interrupt_arg, out};
 pub use header::{Header, Symbol, Vm};
 pub use jsonl::{ReadError, Reader, Writer};
 pub use symbols::{Place, Symbols};

@@ -124,7 +124,7 @@ impl Collector {
 
     pub(super) fn take(&mut self, event: &Event, symbols: &Symbols) {
         let vcpu = (event.vm, event.vcpu);
-        let reason = usize::try_from(event.arg).unwrap_or(usize::MAX);
+        let reason = usize::try_from(event.reason()).unwrap_or(usize::MAX);
         self.follow(event);
         match event.kind {
             Kind::Exit if self.pause.get(reason) == Some(&true) => {

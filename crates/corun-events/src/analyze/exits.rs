@@ -49,8 +49,9 @@ impl Collector {
         let vcpu = (event.vm, event.vcpu);
         match event.kind {
             Kind::Exit => {
-                self.counted.entry((event.vm, event.arg)).or_default().count += 1;
-                self.open.insert(vcpu, (event.arg, event.at_ns));
+                let reason = event.reason();
+                self.counted.entry((event.vm, reason)).or_default().count += 1;
+                self.open.insert(vcpu, (reason, event.at_ns));
             }
             Kind::SwitchOut | Kind::Halt => {
                 self.open.remove(&vcpu);

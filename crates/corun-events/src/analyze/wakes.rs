@@ -5,7 +5,7 @@
 //! its entry is not visible from outside.
 
 use crate::state::{Follower, State};
-use crate::{Event, Header, Kind, Times, TimesSummary};
+use crate::{Event, Header, Kind, Times, TimesSummary, interrupt};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 
@@ -22,6 +22,9 @@ pub struct Wakes {
     pub run_to_enter: TimesSummary,
     /// Accepted until it enters the guest.
     pub send_to_enter: TimesSummary,
+    /// Woken until it enters the guest, by the first interrupt that it takes there
+    /// ([`interrupt_name`]).
+    pub wake_to_enter: BTreeMap<&'static str, TimesSummary>,
     /// Wake-ups by what caused them: a sibling's IPI, or another thing (a timer,
     /// a device, the VMM).
     pub causes: BTreeMap<&'static str, u64>,
@@ -33,6 +36,21 @@ struct Step {
     send: Option<u64>,
     wake: Option<u64>,
     run: Option<u64>,
+    /// What it woke for.
+    takes: Option<&'static str>,
+}
+
+/// Interrupts by what Linux uses their vectors for, or the simulator its bits.
+fn interrupt_name(event: &Event) -> &'static str {
+    match (event.vector(), event.arg) {
+        // LOCAL_TIMER_VECTOR
+        (0xec, _) | (0, interrupt::TICK | interrupt::TIMER) => "timer",
+        // RESCHEDULE_VECTOR
+        (0xfd, _) | (0, interrupt::RESCHED) => "reschedule",
+        // CALL_FUNCTION_VECTOR, CALL_FUNCTION_SINGLE_VECTOR
+        (0xfb | 0xfc, _) | (0, interrupt::CALL) => "function call",
+        _ => "other",
+    }
 }
 
 #[derive(Debug, Default)]
@@ -42,6 +60,7 @@ struct OfVm {
     wake_to_run: Times,
     run_to_enter: Times,
     send_to_enter: Times,
+    wake_to_enter: BTreeMap<&'static str, Times>,
     by_ipi: u64,
     by_other: u64,
 }
@@ -78,6 +97,11 @@ impl Collector {
             Kind::SwitchIn => {
                 if let Some(step) = self.steps.get_mut(&own).filter(|s| s.wake.is_some()) {
                     step.run.get_or_insert(event.at_ns);
+                }
+            }
+            Kind::IpiTake => {
+                if let Some(step) = self.steps.get_mut(&own).filter(|s| s.run.is_some()) {
+                    step.takes.get_or_insert(interrupt_name(event));
                 }
             }
             // Preempted on its way: the rest is no longer the wake-up's.
@@ -130,6 +154,10 @@ impl Collector {
         let vm = self.vms.entry(event.vm).or_default();
         vm.wake_to_run.record(run_ns.saturating_sub(wake_ns));
         vm.run_to_enter.record(event.at_ns.saturating_sub(run_ns));
+        if let Some(name) = step.takes {
+            let times = vm.wake_to_enter.entry(name).or_default();
+            times.record(event.at_ns.saturating_sub(wake_ns));
+        }
         if let Some(send_ns) = step.send {
             vm.send_to_enter.record(event.at_ns.saturating_sub(send_ns));
         }
@@ -145,6 +173,11 @@ impl Collector {
             wake_to_run: of.wake_to_run.summary(),
             run_to_enter: of.run_to_enter.summary(),
             send_to_enter: of.send_to_enter.summary(),
+            wake_to_enter: of
+                .wake_to_enter
+                .iter()
+                .map(|(name, times)| (*name, times.summary()))
+                .collect(),
             causes: BTreeMap::from([("ipi", of.by_ipi), ("other", of.by_other)]),
         }
     }
@@ -172,6 +205,8 @@ mod tests {
             at(12, 0, Kind::IpiSend, 1),
             at(13, 1, Kind::Wake, 1),
             at(20, 1, Kind::SwitchIn, 0),
+            at(22, 1, Kind::IpiTake, 0xfd << 32),
+            at(23, 1, Kind::IpiTake, 0xec << 32),
             at(24, 1, Kind::Enter, 0),
         ]);
         let means = [
@@ -186,6 +221,8 @@ mod tests {
         );
         assert!((w.send_to_enter.mean_us - 12.0).abs() < 1e-9);
         assert_eq!((w.causes["ipi"], w.causes["other"]), (1, 0));
+        let woken_for = w.wake_to_enter.iter().map(|(name, t)| (*name, t.mean_us));
+        assert_eq!(woken_for.collect::<Vec<_>>(), [("reschedule", 11.0)]);
     }
 
     #[test]

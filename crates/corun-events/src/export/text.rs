@@ -84,7 +84,7 @@ pub(super) fn what(event: &Event, header: &Header) -> String {
             0 => "is woken".to_owned(),
             waker => format!("is woken by vCPU {}", waker - 1),
         },
-        Kind::Exit => format!("exit {}", header.exit_name(event.arg)),
+        Kind::Exit => format!("exit {}", header.exit_name(event.reason())),
         Kind::Enter => "enters the guest".to_owned(),
         Kind::IpiSend => format!("IPI to {target}{vector}"),
         Kind::IpiTake => format!("takes interrupt{vector}"),

@@ -14,6 +14,11 @@ const VCPUS_MAX: u32 = 16_384;
 /// How long a record may be on its way while others overtake it. Nanoseconds.
 const OVERTAKEN_NS: u64 = 1_000_000_000;
 
+/// Where the kernel side has what `flag` says of exits (`EXIT_INTERRUPTS_ON`), and how
+/// far above the event's bits that is.
+const EXIT_FLAGS: u64 = 3 << 62;
+const EXIT_FLAGS_DOWN: u32 = 30;
+
 /// What a record says: an event's kind, or that a vCPU was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Says {
@@ -121,7 +126,7 @@ impl Records {
         };
         Some(match kind {
             Kind::Exit => Event {
-                arg: self.reason(r.arg),
+                arg: self.reason(r.arg & !EXIT_FLAGS) | (r.arg & EXIT_FLAGS) >> EXIT_FLAGS_DOWN,
                 ..event
             },
             Kind::HostIn => {
@@ -301,11 +306,13 @@ mod tests {
         let (pause, hlt) = (2 << 32 | 0x77, 2 << 32 | 0x78);
         let mut r = records(&[
             record(1001, 1, hlt),
-            record(1002, 1, pause),
-            record(1003, 1, hlt),
+            record(1002, 1, 1 << 62 | pause),
+            record(1003, 1, 1 << 63 | hlt),
         ]);
-        let args: Vec<u64> = r.drain(true).iter().map(|e| e.arg).collect();
-        assert_eq!(args, [0, 1, 0]);
+        let exits = r.drain(true);
+        let exits = exits.iter().map(|e| (e.reason(), e.takes_interrupts()));
+        let seen: Vec<(u64, Option<bool>)> = exits.collect();
+        assert_eq!(seen, [(0, None), (1, Some(true)), (0, Some(false))]);
         let mut header = Header::default();
         r.describe(&mut header);
         assert_eq!(header.exits, ["hlt", "pause"]);

@@ -13,7 +13,7 @@ pub(crate) type Key = (u8, u64);
 /// What an event is counted as.
 pub(super) fn key(event: &Event) -> Key {
     let reason = match event.kind {
-        Kind::Exit => event.arg,
+        Kind::Exit => event.reason(),
         _ => 0,
     };
     (event.kind as u8, reason)

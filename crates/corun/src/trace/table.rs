@@ -137,6 +137,8 @@ fn latencies(vm: &VmReport) -> Vec<(String, &TimesSummary)> {
         ("IPI to guest", &w.send_to_enter),
     ];
     rows.extend(stages.map(|(stage, times)| (format!("wake: {stage}"), times)));
+    let woken_for = w.wake_to_enter.iter();
+    rows.extend(woken_for.map(|(what, times)| (format!("wake: for {what}, to guest"), times)));
     rows.retain(|(_, times)| times.count > 0);
     rows
 }

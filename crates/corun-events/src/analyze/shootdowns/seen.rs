@@ -10,15 +10,22 @@
 //! handler: its timer's mostly, which comes as soon as a preempted vCPU is back. Its
 //! first exits after it took an interrupt are taken for the handler's.
 //!
-//! A target may also be stopped in its handler. What tells is the initiator, whose
-//! later exits are still in its spin loop: then the call goes on, and who of the
-//! targets has not surely answered is taken not to have. The loop's addresses are
-//! learned from exits while a target has not even taken its interrupt.
+//! Exits tell whether the guest takes interrupts, where the host can see it (AMD): a
+//! target that does not is still in its handler, and answers after its next entry; an
+//! initiator that does not is in one itself, and sees nothing. Where it cannot be told,
+//! a target stopped in its handler shows by the initiator, whose later exits are still in
+//! its spin loop: then the call goes on, and who of the targets has not surely answered
+//! is taken not to have. The loop's addresses are learned from exits while a target has
+//! not even taken its interrupt.
+//!
+//! No interrupt goes to a target that has one of another call's to take: it answers both.
+//! Who is seen in the loop without having sent anything waits for such ones alone, since
+//! it came to its guest at the latest.
 //!
 //! An initiator in user mode does not wait: what it sent was no call that it waits
 //! for (Linux wakes threads on other CPUs by the same vector), or one that is over.
 
-use super::CALL_SINGLE;
+use super::{CALL_MANY, CALL_SINGLE};
 use crate::{Event, Header, Kind, Times};
 use std::collections::{BTreeMap, HashMap};
 
@@ -33,14 +40,19 @@ const ANYWHERE: [&str; 5] = [
 /// The exit of a guest that takes interrupts again.
 const WINDOW: &str = "interrupt_window";
 /// An address is in the spin loop when that many exits of waiting initiators, and
-/// one in so many of all, were there: a loop has a handful of instructions, the
-/// interrupt handlers that come between have hundreds.
+/// one in so many of all, were there or that near: a loop has a handful of instructions,
+/// the interrupt handlers that come between have hundreds.
 const LOOP_MIN: u64 = 3;
 const LOOP_SHARE: u64 = 8;
+const LOOP_BYTES: u64 = 16;
 
 /// Exits of an interrupt handler: a timer's writes when the next is due, once or
 /// twice.
 const HANDLER_EXITS: u32 = 2;
+/// Longest that a call's handler is in the guest at a stretch: they take microseconds, on
+/// an emulated host some hundred. Who takes no interrupts later does so for another
+/// reason.
+const HANDLER_MAX_NS: u64 = 1_000_000;
 
 /// How far a target is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,9 +79,28 @@ struct Call {
     end_ns: Option<u64>,
     /// The end that the last exit puts in doubt, until the next entry.
     doubted_ns: Option<u64>,
+    /// The initiator was seen in its spin loop.
+    looped: bool,
 }
 
 impl Call {
+    fn new(vector: u8, since_ns: u64, target: Option<u32>) -> Self {
+        Self {
+            vector,
+            since_ns,
+            waited_ns: since_ns,
+            targets: target.map(|to| (to, Answer::Sent)).into_iter().collect(),
+            end_ns: None,
+            doubted_ns: None,
+            looped: false,
+        }
+    }
+
+    /// A target has not even taken its interrupt.
+    fn waits_surely(&self) -> bool {
+        self.targets.iter().any(|(_, of)| *of == Answer::Sent)
+    }
+
     /// It is over when all have answered and the initiator is in the guest.
     fn settle(&mut self, initiator: Vcpu) {
         if self.end_ns.is_some() || !initiator.in_guest {
@@ -101,6 +132,7 @@ impl Call {
     /// Its initiator is seen in its spin loop.
     fn goes_on(&mut self, at_ns: u64, vcpus: &HashMap<u32, Vcpu>) {
         self.waited_ns = at_ns;
+        self.looped = true;
         self.end_ns = None;
         self.doubted_ns = None;
         for (number, answer) in &mut self.targets {
@@ -122,6 +154,8 @@ struct Vcpu {
     in_guest: bool,
     /// It came there, or left. Nanoseconds; 0: not seen yet.
     moved_ns: u64,
+    /// It last came to its guest.
+    entered_ns: u64,
     /// Exits since it last sent an interrupt of a call.
     exits: u32,
     /// It may be in a handler: since when, and its exits since.
@@ -135,7 +169,7 @@ struct OfVm {
     /// By initiator.
     open: BTreeMap<u32, Call>,
     /// Exits of initiators that surely waited, by address.
-    waited_at: HashMap<u64, u64>,
+    waited_at: BTreeMap<u64, u64>,
     waited: u64,
     times: Times,
 }
@@ -167,9 +201,9 @@ impl Seen {
         match event.kind {
             Kind::Enter => vm.enter(event),
             Kind::Exit => {
-                let of = usize::try_from(event.arg).ok();
+                let of = usize::try_from(event.reason()).ok();
                 let anywhere = of.and_then(|n| self.anywhere.get(n)) == Some(&true);
-                vm.exit(event, anywhere, self.window == Some(event.arg));
+                vm.exit(event, anywhere, self.window == Some(event.reason()));
             }
             Kind::IpiSend if super::is_call(event) => vm.send(event),
             Kind::IpiTake => vm.taken(event),
@@ -202,6 +236,7 @@ impl OfVm {
         let vcpu = self.vcpus.entry(event.vcpu).or_default();
         vcpu.in_guest = true;
         vcpu.moved_ns = event.at_ns;
+        vcpu.entered_ns = event.at_ns;
         self.answer(event.vcpu, |answer| match answer {
             Answer::Taken => Answer::Likely(event.at_ns),
             other => other,
@@ -213,15 +248,40 @@ impl OfVm {
         vcpu.in_guest = false;
         vcpu.moved_ns = event.at_ns;
         vcpu.exits += 1;
-        if is_user(event.ip) || window {
-            vcpu.handles = None;
+        let takes = event.takes_interrupts();
+        if window {
+            // Its handler's last instruction.
+            self.handles(event);
+        }
+        if is_user(event.ip) || window || takes == Some(true) {
+            self.vcpus.entry(event.vcpu).or_default().handles = None;
             self.answered(event.vcpu);
+        }
+        if takes == Some(false) {
+            self.stopped_in_handler(event);
+            return self.handles(event);
         }
         if is_user(event.ip) {
             return self.close(event.vcpu);
         }
         if !(anywhere && is_kernel(event.ip) && self.waits(event)) {
             self.handles(event);
+        }
+    }
+
+    /// A target leaves its guest, which takes no interrupts.
+    fn stopped_in_handler(&mut self, event: &Event) {
+        for call in self.open.values_mut() {
+            for (of, answer) in &mut call.targets {
+                if let Answer::Likely(at_ns) = *answer
+                    && *of == event.vcpu
+                    && event.at_ns.saturating_sub(at_ns) <= HANDLER_MAX_NS
+                {
+                    *answer = Answer::Taken;
+                    call.end_ns = None;
+                    call.doubted_ns = None;
+                }
+            }
         }
     }
 
@@ -232,7 +292,7 @@ impl OfVm {
             return;
         };
         *exits += 1;
-        if *exits <= HANDLER_EXITS
+        if (event.takes_interrupts().is_some() || *exits <= HANDLER_EXITS)
             && let Some(call) = self.open.get_mut(&event.vcpu)
         {
             call.unseen(*since_ns, event.at_ns);
@@ -241,18 +301,21 @@ impl OfVm {
 
     /// Is this initiator, at some place of its kernel, in its spin loop?
     fn waits(&mut self, event: &Event) -> bool {
-        let Some(call) = self.open.get_mut(&event.vcpu) else {
-            return false;
-        };
-        if call.targets.iter().any(|(_, of)| *of == Answer::Sent) {
+        let vcpu = self.vcpus.entry(event.vcpu).or_default();
+        let call = self.open.get(&event.vcpu);
+        if call.is_some_and(Call::waits_surely) {
             *self.waited_at.entry(event.ip).or_default() += 1;
             self.waited += 1;
         }
-        let here = self.waited_at.get(&event.ip).copied().unwrap_or(0);
+        let near = event.ip.saturating_sub(LOOP_BYTES)..=event.ip.saturating_add(LOOP_BYTES);
+        let here: u64 = self.waited_at.range(near).map(|(_, count)| count).sum();
         let waits = here >= LOOP_MIN && here * LOOP_SHARE >= self.waited;
         if waits {
+            vcpu.handles = None;
+            let since_ns = vcpu.entered_ns;
+            let silent = || Call::new(CALL_MANY, since_ns, None);
+            let call = self.open.entry(event.vcpu).or_insert_with(silent);
             call.goes_on(event.at_ns, &self.vcpus);
-            self.vcpus.entry(event.vcpu).or_default().handles = None;
         }
         waits
     }
@@ -313,21 +376,16 @@ impl OfVm {
             }
         }
         self.close(event.vcpu);
-        let call = Call {
-            vector: event.vector(),
-            since_ns,
-            waited_ns: since_ns,
-            targets: vec![(event.target(), Answer::Sent)],
-            end_ns: None,
-            doubted_ns: None,
-        };
+        let call = Call::new(event.vector(), since_ns, Some(event.target()));
         self.open.insert(event.vcpu, call);
     }
 
-    /// `initiator` waits no longer. A call without an end was none to wait for.
+    /// `initiator` waits no longer. A call without an end was none to wait for, or its
+    /// initiator saw an answer that we did not, at the latest time that it could.
     fn close(&mut self, initiator: u32) {
+        let entered_ns = self.vcpus.get(&initiator).map(|vcpu| vcpu.entered_ns);
         if let Some(call) = self.open.remove(&initiator)
-            && let Some(end_ns) = call.has_ended()
+            && let Some(end_ns) = call.has_ended().or(entered_ns.filter(|_| call.looped))
         {
             self.times.record(end_ns.saturating_sub(call.since_ns));
         }

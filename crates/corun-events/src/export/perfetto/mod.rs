@@ -227,7 +227,7 @@ impl<'a, W: Write> Perfetto<'a, W> {
         if event.kind == Kind::Enter {
             return self.begin(track, "guest", "guest", ("", ""), &[]);
         }
-        let name = format!("exit {}", self.header.exit_name(event.arg));
+        let name = format!("exit {}", self.header.exit_name(event.reason()));
         let place = match event.ip {
             0 => String::new(),
             ip => self.symbols.place(event.vm, ip).name,

@@ -2,7 +2,7 @@
 use super::super::super::fixture::{IN_CALL, at, at_ip, header};
 use super::super::{CALL_MANY, CALL_SINGLE};
 use super::*;
-use crate::interrupt_arg;
+use crate::{flag, interrupt_arg};
 
 /// Numbers of exits in the recordings here.
 const MSR: u64 = 0;
@@ -198,4 +198,117 @@ fn a_call_may_send_with_an_exit_for_each_target() {
         enter(135, 1),
     ];
     assert_eq!(times(&events), [11, 15]);
+}
+
+#[test]
+fn who_takes_no_interrupts_is_still_in_its_handler() {
+    let call = [
+        exit(100, 0, MSR, IN_CALL),
+        send(101, 0, 1, CALL_MANY),
+        enter(102, 0),
+        take(110, 1, CALL_MANY),
+        enter(111, 1),
+    ];
+    let off = EXTERNAL | flag::INTERRUPTS_OFF;
+    let on = EXTERNAL | flag::INTERRUPTS_ON;
+    let stopped = [exit(112, 1, off, IN_HANDLER), enter(150, 1)];
+    assert_eq!(times(&call), [11]);
+    assert_eq!(times(&[&call[..], &stopped].concat()), [50]);
+    // Twice, and the initiator is not there when it goes on.
+    let again = [
+        exit(151, 1, off, IN_HANDLER),
+        exit(160, 0, on, IN_CALL),
+        enter(170, 1),
+        exit(171, 1, on, IN_HANDLER),
+        exit(172, 1, off, IN_HANDLER),
+        enter(180, 0),
+    ];
+    assert_eq!(times(&[&call[..], &stopped, &again].concat()), [80]);
+    // It has left its handler long before, and does other things.
+    let later = [exit(5000, 1, off, IN_HANDLER), enter(6000, 1)];
+    assert_eq!(times(&[&call[..], &later].concat()), [11]);
+}
+
+#[test]
+fn an_initiator_that_takes_no_interrupts_sees_no_end_however_long() {
+    let off = MSR | flag::INTERRUPTS_OFF;
+    let mut events = vec![
+        exit(100, 0, MSR, IN_CALL),
+        send(101, 0, 1, CALL_MANY),
+        enter(102, 0),
+        take(105, 0, TIMER),
+        enter(106, 0),
+        take(110, 1, CALL_MANY),
+        enter(111, 1),
+    ];
+    for us in [120, 130, 140] {
+        events.push(exit(us, 0, off, IN_HANDLER));
+        events.push(enter(us + 5, 0));
+    }
+    assert_eq!(times(&events), [45]);
+    let on = EXTERNAL | flag::INTERRUPTS_ON;
+    events.extend([exit(150, 0, on, IN_HANDLER), enter(190, 0)]);
+    assert_eq!(times(&events), [45]);
+}
+
+/// Exits of a waiting initiator, 0, that teach where the loop is.
+fn taught() -> Vec<Event> {
+    let mut events = vec![exit(10, 0, MSR, IN_CALL), send(11, 0, 1, CALL_MANY)];
+    for us in [20, 30, 40] {
+        events.push(enter(us, 0));
+        events.push(exit(us + 1, 0, EXTERNAL, IN_CALL + us / 10));
+    }
+    events.extend([take(50, 1, CALL_MANY), enter(51, 1), enter(60, 0)]);
+    events.push(exit(70, 0, MSR, IN_USER));
+    assert_eq!(times(&events), [50]);
+    events
+}
+
+#[test]
+fn who_is_in_the_loop_waits_for_targets_that_no_interrupt_of_its_went_to() {
+    let mut events = taught();
+    events.extend([
+        enter(80, 2),
+        exit(90, 2, EXTERNAL, IN_CALL + 8),
+        enter(120, 2),
+        exit(130, 2, EXTERNAL, IN_CALL),
+        enter(150, 2),
+        exit(160, 2, EXTERNAL, IN_USER),
+    ]);
+    assert_eq!(times(&events), [50, 70]);
+    // Elsewhere in the kernel it does other things.
+    let elsewhere = [enter(80, 2), exit(90, 2, EXTERNAL, IN_CALL + 100)];
+    let events = [taught(), elsewhere.to_vec(), vec![enter(120, 2)]].concat();
+    assert_eq!(times(&events), [50]);
+}
+
+#[test]
+fn an_answer_that_was_not_seen_came_before_the_initiator_went_on() {
+    let mut events = taught();
+    events.extend([
+        exit(100, 0, MSR, IN_CALL),
+        send(101, 0, 1, CALL_MANY),
+        enter(102, 0),
+        exit(110, 0, EXTERNAL, IN_CALL),
+        enter(115, 0),
+        exit(130, 0, EXTERNAL, IN_USER),
+    ]);
+    assert_eq!(times(&events), [50, 15]);
+}
+
+#[test]
+fn a_handler_that_ends_with_another_interrupt_waiting_shows_nothing() {
+    let events = [
+        exit(100, 0, MSR, IN_CALL),
+        send(101, 0, 1, CALL_MANY),
+        enter(102, 0),
+        take(110, 0, TIMER),
+        enter(111, 0),
+        take(112, 1, CALL_MANY),
+        enter(113, 1),
+        exit(120, 0, WINDOW_OPEN | flag::INTERRUPTS_ON, IN_CALL),
+        take(121, 0, TIMER),
+        enter(150, 0),
+    ];
+    assert_eq!(times(&events), [50]);
 }
