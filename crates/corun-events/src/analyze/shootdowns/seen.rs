@@ -23,7 +23,9 @@
 //! it came to its guest at the latest.
 //!
 //! An initiator in user mode does not wait: what it sent was no call that it waits
-//! for (Linux wakes threads on other CPUs by the same vector), or one that is over.
+//! for (Linux wakes threads on other CPUs by the same vector), or one that is over. But
+//! who was in the loop, and has targets that have not taken their interrupt, has lost its
+//! vCPU to another thread, and goes on later.
 
 use super::{CALL_MANY, CALL_SINGLE};
 use crate::{Event, Header, Kind, Times};
@@ -168,6 +170,8 @@ struct OfVm {
     vcpus: HashMap<u32, Vcpu>,
     /// By initiator.
     open: BTreeMap<u32, Call>,
+    /// The same of threads that lost their vCPU to another one while they wait.
+    parked: BTreeMap<u32, Call>,
     /// Exits of initiators that surely waited, by address.
     waited_at: BTreeMap<u64, u64>,
     waited: u64,
@@ -253,8 +257,10 @@ impl OfVm {
             // Its handler's last instruction.
             self.handles(event);
         }
-        if is_user(event.ip) || window || takes == Some(true) {
+        if is_user(event.ip) || window {
             self.vcpus.entry(event.vcpu).or_default().handles = None;
+        }
+        if is_user(event.ip) || window || takes == Some(true) {
             self.answered(event.vcpu);
         }
         if takes == Some(false) {
@@ -262,7 +268,7 @@ impl OfVm {
             return self.handles(event);
         }
         if is_user(event.ip) {
-            return self.close(event.vcpu);
+            return self.leave(event.vcpu);
         }
         if !(anywhere && is_kernel(event.ip) && self.waits(event)) {
             self.handles(event);
@@ -291,8 +297,9 @@ impl OfVm {
         let Some((since_ns, exits)) = handles.and_then(|vcpu| vcpu.handles.as_mut()) else {
             return;
         };
-        *exits += 1;
-        if (event.takes_interrupts().is_some() || *exits <= HANDLER_EXITS)
+        let surely = event.takes_interrupts() == Some(false);
+        *exits += u32::from(!surely);
+        if (surely || *exits <= HANDLER_EXITS)
             && let Some(call) = self.open.get_mut(&event.vcpu)
         {
             call.unseen(*since_ns, event.at_ns);
@@ -313,8 +320,12 @@ impl OfVm {
         if waits {
             vcpu.handles = None;
             let since_ns = vcpu.entered_ns;
-            let silent = || Call::new(CALL_MANY, since_ns, None);
-            let call = self.open.entry(event.vcpu).or_insert_with(silent);
+            let parked = &mut self.parked;
+            let again = || {
+                let call = parked.remove(&event.vcpu);
+                call.unwrap_or_else(|| Call::new(CALL_MANY, since_ns, None))
+            };
+            let call = self.open.entry(event.vcpu).or_insert_with(again);
             call.goes_on(event.at_ns, &self.vcpus);
         }
         waits
@@ -343,12 +354,32 @@ impl OfVm {
 
     /// Sets what `vcpu` is known to have done for each call.
     fn answer(&mut self, vcpu: u32, now: impl Fn(Answer) -> Answer) {
-        for (initiator, call) in &mut self.open {
+        for (initiator, call) in self.open.iter_mut().chain(&mut self.parked) {
             for (_, answer) in call.targets.iter_mut().filter(|(of, _)| *of == vcpu) {
                 *answer = now(*answer);
             }
             let initiator = self.vcpus.get(initiator).copied();
             call.settle(initiator.unwrap_or_default());
+        }
+        let times = &mut self.times;
+        self.parked.retain(|_, call| {
+            if let Some(end_ns) = call.end_ns {
+                times.record(end_ns.saturating_sub(call.since_ns));
+            }
+            call.end_ns.is_none()
+        });
+    }
+
+    /// `initiator` is in user mode. Recent kernels may run another thread there while
+    /// the one that called waits for who has not even taken its interrupt.
+    fn leave(&mut self, initiator: u32) {
+        let waits = |call: &Call| call.looped && call.waits_surely();
+        match self.open.get(&initiator) {
+            Some(call) if waits(call) => {
+                let call = self.open.remove(&initiator);
+                self.parked.extend(call.map(|call| (initiator, call)));
+            }
+            _ => self.close(initiator),
         }
     }
 

@@ -247,8 +247,11 @@ fn an_initiator_that_takes_no_interrupts_sees_no_end_however_long() {
     }
     assert_eq!(times(&events), [45]);
     let on = EXTERNAL | flag::INTERRUPTS_ON;
-    events.extend([exit(150, 0, on, IN_HANDLER), enter(190, 0)]);
-    assert_eq!(times(&events), [45]);
+    // Its softirqs take some: but not for ever.
+    for (us, seen_us) in [(150, 55), (160, 65), (170, 65)] {
+        events.extend([exit(us, 0, on, IN_HANDLER), enter(us + 5, 0)]);
+        assert_eq!(times(&events), [seen_us]);
+    }
 }
 
 /// Exits of a waiting initiator, 0, that teach where the loop is.
@@ -289,11 +292,34 @@ fn an_answer_that_was_not_seen_came_before_the_initiator_went_on() {
         exit(100, 0, MSR, IN_CALL),
         send(101, 0, 1, CALL_MANY),
         enter(102, 0),
+        take(105, 1, CALL_MANY),
         exit(110, 0, EXTERNAL, IN_CALL),
         enter(115, 0),
         exit(130, 0, EXTERNAL, IN_USER),
     ]);
     assert_eq!(times(&events), [50, 15]);
+}
+
+#[test]
+fn who_waits_may_lose_its_vcpu_to_another_thread() {
+    let mut events = taught();
+    events.extend([
+        exit(100, 0, MSR, IN_CALL),
+        send(101, 0, 1, CALL_MANY),
+        enter(102, 0),
+        exit(110, 0, EXTERNAL, IN_CALL),
+        enter(115, 0),
+        // Another thread.
+        exit(130, 0, EXTERNAL, IN_USER),
+        enter(131, 0),
+    ]);
+    // The first one again, or the answer comes while it is away.
+    let again = [exit(180, 0, EXTERNAL, IN_CALL), enter(181, 0)];
+    let answer = [take(200, 1, CALL_MANY), enter(201, 1)];
+    let all = [&events[..], &again, &answer].concat();
+    assert_eq!(times(&all), [50, 101]);
+    assert_eq!(times(&[&events[..], &answer].concat()), [50, 101]);
+    assert_eq!(times(&events), [50]);
 }
 
 #[test]
