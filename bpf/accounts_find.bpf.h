@@ -8,6 +8,7 @@
 #define CORUN_ACCOUNTS_FIND_BPF_H
 
 #include "accounts_state.bpf.h"
+#include "preempt.bpf.h"
 
 #define WORDS(object) (sizeof(object) / sizeof(u64))
 
@@ -137,23 +138,32 @@ int BPF_PROG(acct_vcpu_load, struct kvm_vcpu___corun *vcpu)
 	return 0;
 }
 
-SEC("?fentry/kvm_arch_vcpu_destroy")
-int BPF_PROG(acct_vcpu_destroy, struct kvm_vcpu___corun *vcpu)
+/* The vCPU @key ends: its account is closed. */
+static void forget_vcpu(struct vcpu_key *key)
 {
-	struct vcpu_key key = { .kvm = (u64)BPF_CORE_READ(vcpu, kvm),
-				.vcpu_id = BPF_CORE_READ(vcpu, vcpu_id) };
-	u32 *known = bpf_map_lookup_elem(&slot_by_vcpu, &key);
+	u32 *known = bpf_map_lookup_elem(&slot_by_vcpu, key);
 	struct vcpu_account *v;
 
 	if (!known)
-		return 0;
+		return;
 	v = account_at(*known);
-	bpf_map_delete_elem(&slot_by_vcpu, &key);
+	bpf_map_delete_elem(&slot_by_vcpu, key);
 	if (!v)
-		return 0;
+		return;
 	v->found_ns = 0;
 	barrier();
 	free_slot(v);
+}
+
+SEC("?fentry/kvm_arch_vcpu_destroy")
+int BPF_PROG(acct_vcpu_destroy, struct kvm_vcpu___corun *vcpu)
+{
+	struct vcpu_key key = { .kvm = (u64)vcpu->kvm,
+				.vcpu_id = vcpu->vcpu_id };
+
+	keep_pcpu();
+	forget_vcpu(&key);
+	may_lose_pcpu();
 	return 0;
 }
 
@@ -162,9 +172,11 @@ int BPF_PROG(acct_destroy_vm, struct kvm *kvm_ptr)
 {
 	u64 kvm = (u64)kvm_ptr;
 
+	keep_pcpu();
 	bpf_map_delete_elem(&vm_ids, &kvm);
 	bpf_map_delete_elem(&guest_evidence, &kvm);
 	bpf_map_delete_elem(&guest_images, &kvm);
+	may_lose_pcpu();
 	return 0;
 }
 

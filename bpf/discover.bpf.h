@@ -11,6 +11,7 @@
 
 #include "boost.bpf.h"
 #include "kvm_types.bpf.h"
+#include "preempt.bpf.h"
 #include "state.bpf.h"
 
 /* Makes the search look at @slot, too. Two VMs may come at once. */
@@ -160,16 +161,15 @@ int BPF_PROG(on_vcpu_load, struct kvm_vcpu___corun *vcpu)
 	return 0;
 }
 
-SEC("?fentry/kvm_arch_destroy_vm")
-int BPF_PROG(on_destroy_vm, struct kvm *kvm_ptr)
+/* The VM @kvm ends: its slot is free again. */
+static void forget_vm(u64 kvm)
 {
-	u64 kvm = (u64)kvm_ptr;
 	u32 *known = bpf_map_lookup_elem(&slot_by_kvm, &kvm);
 	struct vm_info *info;
 	u32 slot, tgid;
 
 	if (!known)
-		return 0;
+		return;
 	slot = *known;
 	info = info_of(slot);
 	tgid = info->tgid;
@@ -180,6 +180,14 @@ int BPF_PROG(on_destroy_vm, struct kvm *kvm_ptr)
 	forget_vcpus(slot);
 	__sync_lock_test_and_set(&info->kvm, 0);
 	count(CORUN_COUNT_vms_gone);
+}
+
+SEC("?fentry/kvm_arch_destroy_vm")
+int BPF_PROG(on_destroy_vm, struct kvm *kvm_ptr)
+{
+	keep_pcpu();
+	forget_vm((u64)kvm_ptr);
+	may_lose_pcpu();
 	return 0;
 }
 

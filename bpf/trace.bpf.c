@@ -7,6 +7,7 @@
 
 #include "kvm_records.bpf.h"
 #include "kvm_types.bpf.h"
+#include "preempt.bpf.h"
 #include "svm_types.bpf.h"
 #include "trace_state.bpf.h"
 
@@ -69,16 +70,22 @@ int BPF_PROG(trace_vcpu_load, struct kvm_vcpu___corun *vcpu)
 	return 0;
 }
 
-SEC("?fentry/kvm_arch_destroy_vm")
-int BPF_PROG(trace_destroy_vm, struct kvm *kvm_ptr)
+static void forget_vm(u64 kvm)
 {
-	u64 kvm = (u64)kvm_ptr;
 	u32 *known = bpf_map_lookup_elem(&trace_vm_by_kvm, &kvm);
 
 	if (!known)
-		return 0;
+		return;
 	trace_vm_at(*known)->kvm = 0;
 	bpf_map_delete_elem(&trace_vm_by_kvm, &kvm);
+}
+
+SEC("?fentry/kvm_arch_destroy_vm")
+int BPF_PROG(trace_destroy_vm, struct kvm *kvm_ptr)
+{
+	keep_pcpu();
+	forget_vm((u64)kvm_ptr);
+	may_lose_pcpu();
 	return 0;
 }
 
