@@ -373,13 +373,13 @@ impl OfVm {
     /// `initiator` is in user mode. Recent kernels may run another thread there while
     /// the one that called waits for who has not even taken its interrupt.
     fn leave(&mut self, initiator: u32) {
-        let waits = |call: &Call| call.looped && call.waits_surely();
-        match self.open.get(&initiator) {
-            Some(call) if waits(call) => {
-                let call = self.open.remove(&initiator);
-                self.parked.extend(call.map(|call| (initiator, call)));
-            }
-            _ => self.close(initiator),
+        let Some(call) = self.open.remove(&initiator) else {
+            return;
+        };
+        if call.looped && call.waits_surely() {
+            self.parked.insert(initiator, call);
+        } else {
+            self.record(initiator, &call);
         }
     }
 
@@ -411,13 +411,18 @@ impl OfVm {
         self.open.insert(event.vcpu, call);
     }
 
-    /// `initiator` waits no longer. A call without an end was none to wait for, or its
-    /// initiator saw an answer that we did not, at the latest time that it could.
+    /// `initiator` waits no longer.
     fn close(&mut self, initiator: u32) {
+        if let Some(call) = self.open.remove(&initiator) {
+            self.record(initiator, &call);
+        }
+    }
+
+    /// A call without an end was none to wait for, or its initiator saw an answer that
+    /// we did not, at the latest time that it could.
+    fn record(&mut self, initiator: u32, call: &Call) {
         let entered_ns = self.vcpus.get(&initiator).map(|vcpu| vcpu.entered_ns);
-        if let Some(call) = self.open.remove(&initiator)
-            && let Some(end_ns) = call.has_ended().or(entered_ns.filter(|_| call.looped))
-        {
+        if let Some(end_ns) = call.has_ended().or(entered_ns.filter(|_| call.looped)) {
             self.times.record(end_ns.saturating_sub(call.since_ns));
         }
     }
