@@ -49,6 +49,16 @@ pub struct Costs {
     /// Switch of vCPU threads on a pCPU: about 3 us with VMCS load, FPU and
     /// MSRs (DESIGN.md section 4).
     pub switch_ns: u64,
+    /// corun's own programs when a pCPU chooses: `corun_dispatch`, 1,671 instructions
+    /// (docs/results/hooks.txt). Here and below at 2.2 instructions a nanosecond,
+    /// which is judgement.
+    pub hook_pick_ns: u64,
+    /// The same, more when the choice is another than who ran: `corun_stopping`,
+    /// `corun_running`, `on_vcpu_put`, `on_vcpu_load`: 1,427 instructions.
+    pub hook_switch_ns: u64,
+    /// The same where a vCPU wakes another: `corun_enqueue`, 640 instructions. What
+    /// wakes by timers and devices is woken by nobody here, and for nothing.
+    pub hook_wake_ns: u64,
     /// Most work lost to cold caches after another vCPU had the pCPU: no more
     /// than that one ran without spinning, and the code runs at half speed until
     /// it is made up. Judgement: a 256 KB L2 refilled from the LLC.
@@ -123,6 +133,9 @@ impl Default for Costs {
             guest_irq_ns: 538,
             pick_ns: 200,
             switch_ns: 3_000,
+            hook_pick_ns: 760,
+            hook_switch_ns: 650,
+            hook_wake_ns: 290,
             warmup_ns: 8_000,
             smt_speed_pm: 625,
             ple_ns: 1_000,

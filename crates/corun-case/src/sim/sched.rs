@@ -58,6 +58,10 @@ pub struct Eevdf {
     pub tick_ns: u64,
     /// As in CFS.
     pub per_vm: bool,
+    /// A VM weighs as much more as vCPUs of it wanted to run at once of late, in whole
+    /// numbers and no more than there are pCPUs: `cgroup_mode` `concur`, which is
+    /// the default of 7.3. Before (`smp`) a VM's weight was one for the host.
+    pub concur: bool,
 }
 
 impl Default for Eevdf {
@@ -66,6 +70,7 @@ impl Default for Eevdf {
             base_slice_ns: 2_800_000,
             tick_ns: 4_000_000,
             per_vm: true,
+            concur: false,
         }
     }
 }

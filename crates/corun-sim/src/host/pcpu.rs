@@ -225,13 +225,19 @@ impl Machine<'_> {
             }
             Some(task) if next == prev => {
                 self.grant_requests(Some(p));
-                self.busy(p, self.costs.entry_ns, self.costs.pick_ns, Then::Enter);
+                let host_ns = self.costs.pick_ns + self.hook_ns(self.costs.hook_pick_ns);
+                self.busy(p, self.costs.entry_ns, host_ns, Then::Enter);
                 self.note(Kind::SwitchIn, task as usize, 0);
                 return;
             }
             Some(task) => self.switch_in(p, task as usize),
         }
         self.grant_requests(Some(p));
+    }
+
+    /// `ns` when the scheduler has hooks, which take that long.
+    pub(crate) fn hook_ns(&self, ns: u64) -> u64 {
+        if self.sched.has_hooks() { ns } else { 0 }
     }
 
     /// Where the guest of `v` is now, for the host scheduler.
@@ -277,6 +283,7 @@ impl Machine<'_> {
         self.cpus[p].charged_ns = self.now_ns;
         let cold = moved || self.pcpus[p].last != Some(v);
         let mut host_ns = if cold { self.costs.switch_ns } else { 0 };
+        host_ns += self.hook_ns(self.costs.hook_pick_ns + self.costs.hook_switch_ns);
         let vcpu = &mut self.vcpus[v];
         let waited_ns = self.now_ns - vcpu.since_ns;
         let vm = vcpu.vm;

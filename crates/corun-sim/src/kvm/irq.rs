@@ -11,7 +11,13 @@ impl Machine<'_> {
     /// vCPU `from` sends an IPI of `kind` to `to` of the same VM, `after_ns` from
     /// now (the place in a multicast). The exit is not counted here.
     pub(crate) fn send_ipi(&mut self, from: usize, to: usize, kind: u32, after_ns: u64) {
-        let latency_ns = self.costs.exit_ns + self.costs.icr_ns + after_ns + self.costs.host_ipi_ns;
+        let mut latency_ns =
+            self.costs.exit_ns + self.costs.icr_ns + after_ns + self.costs.host_ipi_ns;
+        if self.vcpus[to].place == Place::Blocked {
+            let hook_ns = self.hook_ns(self.costs.hook_wake_ns);
+            self.vcpus[from].exit_debt_ns += hook_ns;
+            latency_ns += hook_ns;
+        }
         self.note(Kind::IpiSend, from, self.vcpus[to].index as u64);
         if self.vcpus[to].ipi_sent_ns == 0 {
             self.vcpus[to].ipi_sent_ns = self.now_ns;

@@ -83,6 +83,7 @@ impl Eevdf {
     pub fn new(nr_tasks: usize, nr_vms: usize, nr_cpus: usize, config: sim::Eevdf) -> Self {
         let mut rqs = Runqueues::new(nr_tasks, nr_vms, nr_cpus);
         rqs.per_vm = config.per_vm;
+        rqs.concur = config.concur;
         Self {
             config,
             rqs,

@@ -189,6 +189,13 @@ pub trait HostScheduler {
     /// A device's interrupt came for `to`, which waits for a pCPU.
     fn device_interrupt(&mut self, _host: &mut Host<'_>, _to: TaskId) {}
 
+    /// True when its hooks are programs whose time counts (`Costs::hook_pick_ns` and
+    /// the next two). What the kernel's own schedulers take is in `pick_ns` and
+    /// `switch_ns`.
+    fn has_hooks(&self) -> bool {
+        false
+    }
+
     /// True when a task waits that could run on `cpu`: halt polling ends then
     /// (`kvm_vcpu_can_poll`: `single_task_running`).
     fn has_waiting(&self, host: &Host<'_>, cpu: CpuId) -> bool;

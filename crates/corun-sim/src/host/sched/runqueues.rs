@@ -53,6 +53,8 @@ pub(super) struct Runqueues {
     pub(super) spread: bool,
     /// Weights are those of VMs (a cgroup each), not of vCPUs.
     pub(super) per_vm: bool,
+    /// A VM counts for as many as its vCPUs that want to run at once.
+    pub(super) concur: bool,
     balance_every_ns: u64,
 }
 
@@ -72,6 +74,7 @@ impl Runqueues {
             loads: Loads::new(nr_tasks, nr_vms),
             spread: false,
             per_vm: true,
+            concur: false,
             balance_every_ns,
         }
     }
@@ -98,12 +101,15 @@ impl Runqueues {
     /// any thread weighs.
     pub(super) fn weight(&self, host: &Host<'_>, task: TaskId) -> u64 {
         let vm_weight = u64::from(host.tasks[task as usize].vm_weight.max(1));
-        let weight = vm_weight * NICE_0_LOAD / WEIGHT_DEFAULT;
-        if self.per_vm {
-            self.loads.share(host, task, weight).max(1)
-        } else {
-            weight
+        let mut weight = vm_weight * NICE_0_LOAD / WEIGHT_DEFAULT;
+        if !self.per_vm {
+            return weight;
         }
+        if self.concur {
+            let vm = host.tasks[task as usize].vm;
+            weight *= self.loads.at_once(vm).clamp(1, self.cpus.len() as u64);
+        }
+        self.loads.share(host, task, weight).max(1)
     }
 
     /// Tasks on the queue of `cpu`, the running one included (`nr_running`).

@@ -74,6 +74,29 @@ fn cfs_forgets_a_yield_when_another_is_far_behind() {
     }
 }
 
+/// As the lab's host, Linux 7.3, shares: a third for a guest of which four vCPUs a second
+/// halt, beside one that computes.
+#[test]
+fn by_concurrency_a_vm_that_naps_weighs_half() {
+    let nap = Life::Naps {
+        run_ns: 20 * MS,
+        sleep_ns: MS / 10,
+    };
+    for (concur, percent) in [(false, 50), (true, 34)] {
+        let mut eevdf = kind("eevdf");
+        eevdf.settings.eevdf.concur = concur;
+        let mut tasks = burners(&[2]);
+        tasks.extend((0..2).map(|_| task(1, nap)));
+        for (i, (task, _)) in (0..).zip(&mut tasks) {
+            task.pinned = Some(i % 2);
+        }
+        let mut world = World::new(&eevdf, 2, tasks);
+        world.run(4_000 * MS);
+        let got = world.percent(1);
+        assert!(got.abs_diff(percent) <= 2, "{concur}: {got} %");
+    }
+}
+
 #[test]
 fn eevdf_forgets_a_yield_to_who_is_not_eligible() {
     for (force, granted) in [(false, false), (true, true)] {
