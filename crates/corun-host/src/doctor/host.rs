@@ -14,6 +14,7 @@ const SLOW_CLOCKS: [&str; 3] = ["acpi_pm", "hpet", "jiffies"];
 /// Looks at the host. `cookie`: a task with a core-scheduling cookie, if one has it.
 pub(super) fn check(root: &Root, cookie: Option<(i32, String)>, notes: &mut Notes) {
     kernel(root, notes);
+    weights(root, notes);
     clock(root, notes);
     pause_loops(root, notes);
     interrupts(root, notes);
@@ -79,6 +80,30 @@ fn kernel(root: &Root, notes: &mut Notes) {
             )),
         );
     }
+}
+
+/// `calc_concur_shares()`: a group weighs its weight times its runnable average, rounded
+/// down to whole tasks. The file lists all modes, the chosen one in parentheses.
+fn weights(root: &Root, notes: &mut Notes) {
+    let ours = root
+        .loaded_scheduler()
+        .is_some_and(|n| n.starts_with("corun"));
+    let modes = root.line("sys/kernel/debug/sched/cgroup_mode");
+    if ours || !modes.is_some_and(|m| m.contains("(concur)")) {
+        return;
+    }
+    notes.find(
+        Finding::new(
+            "concurrent-weights",
+            Severity::Note,
+            "the kernel's scheduler lets a VM weigh less as soon as one of its vCPUs sleeps now \
+             and then: of two VMs with two vCPUs each, one that always computes has two thirds of \
+             a pCPU that both want",
+            "`corun run`, whose shares do not change with sleep; or one weight for the host, as \
+             before 7.3: `echo smp > /sys/kernel/debug/sched/cgroup_mode`",
+        )
+        .seen("cgroup_mode is concur"),
+    );
 }
 
 fn clock(root: &Root, notes: &mut Notes) {
@@ -210,6 +235,11 @@ mod tests {
                 "slow-clock",
             ),
             (
+                "sys/kernel/debug/sched/cgroup_mode",
+                "up smp (concur) max tasks",
+                "concurrent-weights",
+            ),
+            (
                 "sys/module/kvm_amd/parameters/pause_filter_count",
                 "0",
                 "ple-off",
@@ -241,7 +271,15 @@ mod tests {
         let tree = Tree::kvm_host();
         tree.put("sys/kernel/sched_ext/state", "enabled");
         tree.put("sys/kernel/sched_ext/root/ops", "rusty_1.1");
+        tree.put(
+            "sys/kernel/debug/sched/cgroup_mode",
+            "up (smp) concur max tasks",
+        );
         assert_eq!(ids(&tree, None), ["other-scheduler"]);
+        tree.put(
+            "sys/kernel/debug/sched/cgroup_mode",
+            "up smp (concur) max tasks",
+        );
         tree.put("sys/kernel/sched_ext/root/ops", "corun");
         assert!(ids(&tree, None).is_empty());
     }
