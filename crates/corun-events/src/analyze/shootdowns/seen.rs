@@ -22,6 +22,9 @@
 //! Who is seen in the loop without having sent anything waits for such ones alone, since
 //! it came to its guest at the latest.
 //!
+//! Who waits for a call takes interrupts, or two could wait for each other: what is sent
+//! with interrupts off wakes a thread on another CPU, by the same vector.
+//!
 //! An initiator in user mode does not wait: what it sent was no call that it waits
 //! for (Linux wakes threads on other CPUs by the same vector), or one that is over. But
 //! who was in the loop, and has targets that have not taken their interrupt, has lost its
@@ -160,6 +163,8 @@ struct Vcpu {
     entered_ns: u64,
     /// Exits since it last sent an interrupt of a call.
     exits: u32,
+    /// When it left: no interrupts.
+    masked: bool,
     /// It may be in a handler: since when, and its exits since.
     handles: Option<(u64, u32)>,
 }
@@ -253,6 +258,7 @@ impl OfVm {
         vcpu.moved_ns = event.at_ns;
         vcpu.exits += 1;
         let takes = event.takes_interrupts();
+        vcpu.masked = takes == Some(false);
         if window {
             // Its handler's last instruction.
             self.handles(event);
@@ -385,6 +391,9 @@ impl OfVm {
 
     fn send(&mut self, event: &Event) {
         let vcpu = self.vcpus.entry(event.vcpu).or_default();
+        if vcpu.masked {
+            return;
+        }
         // One exit for each target, or one for all: nothing comes between.
         let at_once = std::mem::take(&mut vcpu.exits) <= 1;
         // Not seen to leave its guest: before the recording, or the event was lost.

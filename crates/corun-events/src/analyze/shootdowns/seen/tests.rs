@@ -81,6 +81,22 @@ fn a_call_is_from_the_exit_that_sends_it_until_its_initiator_is_there_to_see() {
 }
 
 #[test]
+fn what_is_sent_with_interrupts_off_is_no_call() {
+    let events = |sending| {
+        [
+            exit(100, 0, MSR | sending, IN_CALL),
+            send(101, 0, 1, CALL_SINGLE),
+            enter(102, 0),
+            take(140, 1, CALL_SINGLE),
+            enter(141, 1),
+            exit(150, 0, EXTERNAL, IN_USER),
+        ]
+    };
+    assert_eq!(times(&events(flag::INTERRUPTS_OFF)), Vec::<u64>::new());
+    assert_eq!(times(&events(flag::INTERRUPTS_ON)), [41]);
+}
+
+#[test]
 fn a_target_stopped_in_its_handler_is_noticed_by_who_waits_for_it() {
     let mut events = vec![
         exit(100, 0, MSR, IN_CALL),
