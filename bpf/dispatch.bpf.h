@@ -74,6 +74,13 @@ static bool follow_hint(s32 cpu, struct cpu_ctx *c)
 	return moved;
 }
 
+/* Was @slot's queue looked at on @c, and nothing in it could run there? */
+static __always_inline bool has_tried(const struct cpu_ctx *c, u32 slot)
+{
+	return c->tried[(slot / 64) % (CORUN_MAX_SLOTS / 64)] &
+	       (1ULL << (slot % 64));
+}
+
 /*
  * The slot with the best claim among those with a task queued, leaving out
  * @except and those that @c tried; -1 when there is none.
@@ -85,10 +92,7 @@ static __noinline s32 best_slot(struct cpu_ctx *c, s32 except)
 	u32 slot;
 
 	bpf_for(slot, 0, nr_slots) {
-		u64 tried = c->tried[(slot / 64) % (CORUN_MAX_SLOTS / 64)];
-
-		if (!has_queued(slot) || slot == except ||
-		    (tried & (1ULL << (slot % 64))))
+		if (!has_queued(slot) || slot == except || has_tried(c, slot))
 			continue;
 		if (!found || corun_share_first(vm_of(slot), vm_of(best)))
 			best = slot;
@@ -121,11 +125,11 @@ static __noinline bool keeps(struct task_ctx *t, u32 slot, s32 best)
 	bool has_head = false;
 	u64 head_vtime_ns = 0;
 
+	if (!corun_share_keeps(vm_of(slot), &t->vcpu, other, false, 0))
+		return false;
 	/* Siblings are looked for when it is up to them. */
-	if (!has_queued(slot) ||
-	    !corun_share_keeps(vm_of(slot), &t->vcpu, other, false, 0))
-		return corun_share_keeps(vm_of(slot), &t->vcpu, other, false,
-					 0);
+	if (!has_queued(slot))
+		return true;
 	bpf_rcu_read_lock();
 	head = __COMPAT_scx_bpf_dsq_peek(CORUN_DSQ(slot));
 	if (head) {
@@ -297,9 +301,7 @@ static __noinline bool leaves_some(struct cpu_ctx *c)
 	u32 slot;
 
 	bpf_for(slot, 0, nr_slots) {
-		u64 tried = c->tried[(slot / 64) % (CORUN_MAX_SLOTS / 64)];
-
-		if (!(tried & (1ULL << (slot % 64))) && has_waiting(slot))
+		if (!has_tried(c, slot) && has_waiting(slot))
 			return true;
 	}
 	return false;
