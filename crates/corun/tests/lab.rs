@@ -11,6 +11,8 @@ mod counted;
 mod doctor;
 #[path = "lab/robust.rs"]
 mod robust;
+#[path = "lab/shootdowns.rs"]
+mod shootdowns;
 #[path = "lab/trace.rs"]
 mod trace;
 
@@ -107,6 +109,13 @@ fn text(output: &Output) -> String {
         String::from_utf8_lossy(&output.stdout),
         String::from_utf8_lossy(&output.stderr)
     )
+}
+
+/// What follows `word` on its line.
+fn after<'a>(said: &'a str, word: &str) -> &'a str {
+    let line = said.lines().find_map(|l| l.trim().strip_prefix(word));
+    line.unwrap_or_else(|| panic!("no {word:?} in:\n{said}"))
+        .trim()
 }
 
 fn smoke_result(host_kernel: &str) -> Value {

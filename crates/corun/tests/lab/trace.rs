@@ -2,7 +2,7 @@
 //! `corun trace` on real guests: the lab is booted. Run with `make smoke`.
 //! Judged by counts and structure, never by time.
 
-use super::{in_lab, text};
+use super::{after, in_lab, text};
 use serde_json::Value;
 
 /// Two guests that shoot down TLBs; a times its shootdowns itself and tells of them
@@ -93,13 +93,6 @@ kill -INT $P; wait $P; echo "CTRLC $?"
 dmesg | grep -E 'BUG|Oops|runtime error|stall' && echo "kernel complains"
 true
 "#;
-
-/// What follows `word` on its line.
-fn after<'a>(said: &'a str, word: &str) -> &'a str {
-    let line = said.lines().find_map(|l| l.trim().strip_prefix(word));
-    line.unwrap_or_else(|| panic!("no {word:?} in:\n{said}"))
-        .trim()
-}
 
 /// What guest a said of its shootdowns on the line of `word`: how many, and their
 /// sum in microseconds.
