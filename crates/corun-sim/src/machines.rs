@@ -115,6 +115,17 @@ impl Machine {
         }
     }
 
+    /// What it is under the kernel of that release ("7.2.13+deb14-cloud-amd64"): before 7.3
+    /// EEVDF knew nothing of `sim.eevdf.concur`.
+    pub fn run_kernel(&mut self, release: &str) {
+        let mut numbers = release.split(['.', '-', '+']).map(str::parse::<u32>);
+        if let (Some(Ok(major)), Some(Ok(minor))) = (numbers.next(), numbers.next())
+            && (major, minor) < (7, 3)
+        {
+            self.eevdf.remove("concur");
+        }
+    }
+
     /// What makes the case in `text` one on this machine. Keys that the case
     /// itself sets stay as they are.
     pub fn overrides(&self, text: &str) -> Result<Vec<Override>, SimError> {
@@ -247,5 +258,18 @@ exit_ns = 7
         );
         let none = Machine::find("lap").unwrap_err().to_string();
         assert!(none.contains("default, lab"), "{none}");
+    }
+
+    #[test]
+    fn older_kernels_weigh_vms_as_one() {
+        for (release, concur) in [
+            ("7.3.4+deb13", true),
+            ("7.2.13-1", false),
+            ("6.12.9", false),
+        ] {
+            let mut machine = Machine::find("lab-icount").expect("shipped");
+            machine.run_kernel(release);
+            assert_eq!(machine.eevdf.contains_key("concur"), concur, "{release}");
+        }
     }
 }

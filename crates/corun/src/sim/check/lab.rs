@@ -12,10 +12,18 @@ use std::path::Path;
 #[derive(Debug, Deserialize)]
 pub(super) struct LabResult {
     pub(super) accel: String,
+    pub(super) host: Option<Host>,
     pub(super) case: Case,
     pub(super) case_text: String,
     pub(super) calibration: Calibration,
     pub(super) summary: Summary,
+}
+
+/// The emulated host.
+#[derive(Debug, Deserialize)]
+pub(super) struct Host {
+    /// `uname -r`.
+    pub(super) kernel: String,
 }
 
 /// What the boot was measured to have.

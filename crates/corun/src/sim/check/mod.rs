@@ -84,6 +84,9 @@ pub(crate) fn run(args: &Args, stop: &Arc<AtomicBool>) -> Result<()> {
 fn check(args: &Args, lab: &LabResult, file: &Path, stop: &Arc<AtomicBool>) -> Result<Comparison> {
     let failed = || format!("{}: simulating its case", file.display());
     let mut machine = Machine::find(machine_of(args, lab))?;
+    if let Some(host) = &lab.host {
+        machine.run_kernel(&host.kernel);
+    }
     let models = load_models(args.models.as_ref())?.of_lab(&machine.lab_models);
     let c = lab.calibration;
     machine.calibrate(c.factor, whole(c.exit_ns), whole(c.switch_ns));
