@@ -79,6 +79,36 @@ vcpus = 2
 enabled = false
 "#;
 
+/// The same with three vCPUs each, which shoot down TLBs; a counts its own. (Linux asks for
+/// a yield only when an IPI has several targets.)
+const TWO_SHOOTERS: &str = r#"
+[phase.run.b]
+workload = "shell"
+params = { script = """
+echo "SHOOTS END" > /dev/ttyS0
+/init --run tlb --measure-ms 3600000 > /dev/null
+""" }
+
+[[scheduler]]
+label = "eevdf"
+kind = "kernel"
+
+[[guest]]
+name = "a"
+vcpus = 3
+pv = { sched_yield = true }
+module = "corun_guest"
+module_params = "mode=kernel"
+
+[[guest]]
+name = "b"
+vcpus = 3
+pv = { sched_yield = true }
+
+[gate]
+enabled = false
+"#;
+
 /// The file of a case that a test brings, in a folder that goes with it.
 struct CaseFile {
     _folder: tempfile::TempDir,
@@ -86,12 +116,11 @@ struct CaseFile {
 }
 
 impl CaseFile {
-    /// The case of [`TWO_GUESTS`] whose `[case]` and phases are in `text`.
-    fn of_two_guests(text: &str) -> Self {
+    /// The case whose `[case]` and phases are in `text`, and its guests in `guests`.
+    fn new(text: &str, guests: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("case.toml");
-        let whole = format!("{text}{TWO_GUESTS}");
-        std::fs::write(&path, whole).expect("the case is written");
+        std::fs::write(&path, format!("{text}{guests}")).expect("the case is written");
         Self {
             _folder: folder,
             path,

@@ -2,7 +2,7 @@
 //! The accounts of vCPUs against what the guests and the kernel say of the same
 //! windows, in the lab. Run with `make smoke`.
 
-use super::{CaseFile, corun, in_lab, text};
+use super::{CaseFile, TWO_GUESTS, corun, in_lab, text};
 use serde_json::Value;
 
 /// Long windows: a guest tells steal in ticks of 10 ms.
@@ -41,7 +41,7 @@ fn error(ours: f64, other: f64, whole: f64) -> f64 {
 #[test]
 #[ignore = "boots the lab: make smoke"]
 fn ready_time_is_the_guests_steal_and_times_add_up() {
-    let case = CaseFile::of_two_guests(CASE);
+    let case = CaseFile::new(CASE, TWO_GUESTS);
     let relaxed = ["--json", "--max-foreign", "100", "--max-steal", "100"];
     let output = corun(&[&["lab", "run", case.path()], &relaxed[..]].concat())
         .output()
@@ -116,7 +116,7 @@ true
 #[test]
 #[ignore = "boots the lab: make smoke"]
 fn top_shows_who_waits_for_whom() {
-    let case = CaseFile::of_two_guests(CASE);
+    let case = CaseFile::new(CASE, TWO_GUESTS);
     let output = in_lab(TOP, &["--load", "--case", case.path()]);
     let said = text(&output);
     println!("{said}");

@@ -2,7 +2,7 @@
 //! The doctor and the exporter on a host with two overcommitted guests, under the
 //! kernel's scheduler and under corun's, in the lab. Run with `make smoke`.
 
-use super::{CaseFile, in_lab, text};
+use super::{CaseFile, TWO_GUESTS, in_lab, text};
 use serde_json::Value;
 
 /// All four vCPUs are busy.
@@ -46,7 +46,7 @@ true
 #[test]
 #[ignore = "boots the lab: make smoke"]
 fn the_doctor_names_the_problem_and_the_exporter_shows_it() {
-    let case = CaseFile::of_two_guests(CASE);
+    let case = CaseFile::new(CASE, TWO_GUESTS);
     let said = text(&in_lab(SCRIPT, &["--load", "--case", case.path()]));
     println!("{said}");
     assert!(!said.contains("kernel complains"));

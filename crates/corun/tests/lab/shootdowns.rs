@@ -2,7 +2,7 @@
 //! Shootdowns last as long as the guest says, by executed instructions: in real time the
 //! emulated host's are no two alike.
 
-use super::{after, in_lab, text};
+use super::{CaseFile, TWO_SHOOTERS, after, in_lab, text};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -15,22 +15,6 @@ const CASE: &str = r#"
 name = "shootdowns"
 title = "two guests, one of which counts its shootdowns"
 time_scale = 4
-
-[[scheduler]]
-label = "eevdf"
-kind = "kernel"
-
-[[guest]]
-name = "a"
-vcpus = 3
-pv = { sched_yield = true }
-module = "corun_guest"
-module_params = "mode=kernel"
-
-[[guest]]
-name = "b"
-vcpus = 3
-pv = { sched_yield = true }
 
 [[phase]]
 name = "tlb"
@@ -51,16 +35,6 @@ done
 { echo PACK; gzip < /tmp/counts | base64; echo "ALL END"; } > /dev/ttyS0
 sleep 3600
 """ }
-
-[phase.run.b]
-workload = "shell"
-params = { script = """
-echo "SHOOTS END" > /dev/ttyS0
-/init --run tlb --measure-ms 3600000 > /dev/null
-""" }
-
-[gate]
-enabled = false
 "#;
 
 const SCRIPT: &str = r#"
@@ -151,11 +125,8 @@ fn counted(said: &str, word: &str) -> Counts {
 #[test]
 #[ignore = "boots the lab: make smoke"]
 fn shootdowns_last_as_long_as_the_guest_says() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let file = folder.path().join("case.toml");
-    std::fs::write(&file, CASE).expect("the case is written");
-    let case = file.to_str().expect("a path of letters");
-    let args = ["--accel", "icount", "--load", "--case", case];
+    let case = CaseFile::new(CASE, TWO_SHOOTERS);
+    let args = ["--accel", "icount", "--load", "--case", case.path()];
     let said = text(&in_lab(SCRIPT, &args));
     assert_eq!(after(&said, "RECORD"), "0", "{said}");
     let guest = counted(&said, "AFTER").since(&counted(&said, "BEFORE"));

@@ -2,33 +2,15 @@
 //! `corun trace` on real guests: the lab is booted. Run with `make smoke`.
 //! Judged by counts and structure, never by time.
 
-use super::{after, in_lab, text};
+use super::{CaseFile, TWO_SHOOTERS, after, in_lab, text};
 use serde_json::Value;
 
-/// Two guests that shoot down TLBs; a times its shootdowns itself and tells of them
-/// on its console. Three vCPUs each: Linux asks for a yield only when an IPI has
-/// several targets.
+/// a tells of its shootdowns on its console.
 const CASE: &str = r#"
 [case]
 name = "trace"
 title = "two guests, one of which counts its shootdowns"
 time_scale = 1
-
-[[scheduler]]
-label = "eevdf"
-kind = "kernel"
-
-[[guest]]
-name = "a"
-vcpus = 3
-pv = { sched_yield = true }
-module = "corun_guest"
-module_params = "mode=kernel"
-
-[[guest]]
-name = "b"
-vcpus = 3
-pv = { sched_yield = true }
 
 [[phase]]
 name = "tlb"
@@ -45,16 +27,6 @@ while sleep 1; do
     echo "SHOT $count $sum END" > /dev/ttyS0
 done
 """ }
-
-[phase.run.b]
-workload = "shell"
-params = { script = """
-echo "SHOOTS END" > /dev/ttyS0
-/init --run tlb --measure-ms 3600000 > /dev/null
-""" }
-
-[gate]
-enabled = false
 "#;
 
 /// What the guest's mean and the analysis' may differ by, either way, as a factor.
@@ -159,11 +131,8 @@ fn check_report(report: &Value) {
 #[test]
 #[ignore = "boots the lab: make smoke"]
 fn two_busy_guests_are_recorded_and_a_full_buffer_is_said() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let file = folder.path().join("case.toml");
-    std::fs::write(&file, CASE).expect("the case is written");
-    let case = file.to_str().expect("a path of letters");
-    let said = text(&in_lab(SCRIPT, &["--load", "--case", case]));
+    let case = CaseFile::new(CASE, TWO_SHOOTERS);
+    let said = text(&in_lab(SCRIPT, &["--load", "--case", case.path()]));
     assert_eq!(after(&said, "RECORD"), "0", "{said}");
     assert_eq!(after(&said, "LEFT"), "0", "{said}");
     let report = serde_json::from_str(after(&said, "JSON")).expect("a report");

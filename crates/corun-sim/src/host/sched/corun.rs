@@ -415,12 +415,12 @@ impl HostScheduler for Corun {
         c.turn_end_ns = 0;
     }
 
-    /// The kernel counts a task that waits in a shared queue on the run queue
-    /// where it was last (`nr_running`), and KVM looks at its own alone.
     fn has_hooks(&self) -> bool {
         true
     }
 
+    /// The kernel counts a task that waits in a shared queue on the run queue
+    /// where it was last (`nr_running`), and KVM looks at its own alone.
     fn has_waiting(&self, host: &Host<'_>, cpu: CpuId) -> bool {
         let here = |&t: &TaskId| host.tasks[t as usize].cpu == cpu;
         !self.cpus[cpu as usize].local.is_empty() || self.queues.iter().flatten().any(here)
