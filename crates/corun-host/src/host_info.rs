@@ -26,7 +26,7 @@ pub(crate) fn loaded_scheduler() -> Option<String> {
 
 /// True while corun's scheduler is loaded, by whatever process.
 pub(crate) fn corun_is_loaded() -> bool {
-    loaded_scheduler().is_some_and(|name| name.starts_with("corun"))
+    Root::default().runs_corun()
 }
 
 /// True when KVM can run guests and be listened to: its module has types, and the

@@ -64,6 +64,12 @@ impl Root {
             .or_else(|| Some("unknown".to_owned()))
     }
 
+    /// True while corun's scheduler is loaded, by whatever process.
+    pub(crate) fn runs_corun(&self) -> bool {
+        self.loaded_scheduler()
+            .is_some_and(|name| name.starts_with("corun"))
+    }
+
     /// True while kvm is there, built in or as a module.
     pub(crate) fn kvm_is_loaded(&self) -> bool {
         self.has_types("kvm") || self.exists("sys/module/kvm/initstate")

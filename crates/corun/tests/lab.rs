@@ -82,6 +82,10 @@ enabled = false
 /// The same with three vCPUs each, which shoot down TLBs; a counts its own. (Linux asks for
 /// a yield only when an IPI has several targets.)
 const TWO_SHOOTERS: &str = r#"
+[[phase]]
+name = "tlb"
+measure = ["a", "b"]
+
 [phase.run.b]
 workload = "shell"
 params = { script = """
@@ -116,11 +120,11 @@ struct CaseFile {
 }
 
 impl CaseFile {
-    /// The case whose `[case]` and phases are in `text`, and its guests in `guests`.
+    /// The case whose guests are in `guests`, and the rest in `text`.
     fn new(text: &str, guests: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("case.toml");
-        std::fs::write(&path, format!("{text}{guests}")).expect("the case is written");
+        std::fs::write(&path, format!("{guests}{text}")).expect("the case is written");
         Self {
             _folder: folder,
             path,
@@ -145,6 +149,13 @@ fn after<'a>(said: &'a str, word: &str) -> &'a str {
     let line = said.lines().find_map(|l| l.trim().strip_prefix(word));
     line.unwrap_or_else(|| panic!("no {word:?} in:\n{said}"))
         .trim()
+}
+
+/// What the report of a recording says of guest a's calls, as their initiators saw them.
+fn calls_of_a(report: &Value) -> &Value {
+    let vms = report["vms"].as_array().expect("VMs");
+    let a = vms.iter().find(|vm| vm["name"] == "a").expect("a");
+    &a["shootdowns"]["calls_seen"]
 }
 
 fn smoke_result(host_kernel: &str) -> Value {

@@ -85,11 +85,8 @@ fn kernel(root: &Root, notes: &mut Notes) {
 /// `calc_concur_shares()`: a group weighs its weight times its runnable average, rounded
 /// down to whole tasks. The file lists all modes, the chosen one in parentheses.
 fn weights(root: &Root, notes: &mut Notes) {
-    let ours = root
-        .loaded_scheduler()
-        .is_some_and(|n| n.starts_with("corun"));
     let modes = root.line("sys/kernel/debug/sched/cgroup_mode");
-    if ours || !modes.is_some_and(|m| m.contains("(concur)")) {
+    if root.runs_corun() || !modes.is_some_and(|m| m.contains("(concur)")) {
         return;
     }
     notes.find(

@@ -2,7 +2,7 @@
 //! `corun trace` on real guests: the lab is booted. Run with `make smoke`.
 //! Judged by counts and structure, never by time.
 
-use super::{CaseFile, TWO_SHOOTERS, after, in_lab, text};
+use super::{CaseFile, TWO_SHOOTERS, after, calls_of_a, in_lab, text};
 use serde_json::Value;
 
 /// a tells of its shootdowns on its console.
@@ -11,10 +11,6 @@ const CASE: &str = r#"
 name = "trace"
 title = "two guests, one of which counts its shootdowns"
 time_scale = 1
-
-[[phase]]
-name = "tlb"
-measure = ["a", "b"]
 
 [phase.run.a]
 workload = "shell"
@@ -78,9 +74,7 @@ fn told(said: &str, word: &str) -> (f64, f64) {
 fn check_shootdowns(said: &str, report: &Value) {
     let (before, after) = (told(said, "BEFORE"), told(said, "AFTER"));
     let guests_us = (after.1 - before.1) / (after.0 - before.0);
-    let vms = report["vms"].as_array().expect("VMs");
-    let a = vms.iter().find(|vm| vm["name"] == "a").expect("a");
-    let seen = &a["shootdowns"]["calls_seen"];
+    let seen = calls_of_a(report);
     let ratio = seen["mean_us"].as_f64().expect("a mean") / guests_us;
     eprintln!(
         "shootdowns: {before:?} {after:?} {ratio} {} {}",

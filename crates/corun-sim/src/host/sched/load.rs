@@ -10,8 +10,6 @@ use super::{Host, TaskId};
 
 /// The average of a task that always wants to run.
 const FULL: u64 = 1 << 20;
-/// The kernel's averages are integers, 1,024 of which are [`FULL`].
-const UNIT: u64 = FULL >> 10;
 /// Averages change once in a period (PELT's is 1,024 us).
 const PERIOD_NS: u64 = 1 << 20;
 /// Periods in which an average halves.
@@ -83,12 +81,11 @@ impl Load {
     }
 }
 
-/// Averages of all tasks, and their sums by VM: exact, and as whole units of each.
+/// Averages of all tasks, and their sums by VM.
 #[derive(Debug)]
 pub(super) struct Loads {
     tasks: Vec<Load>,
     vms: Vec<u64>,
-    wanting: Vec<u64>,
 }
 
 impl Loads {
@@ -96,7 +93,6 @@ impl Loads {
         Self {
             tasks: vec![Load::default(); nr_tasks],
             vms: vec![0; nr_vms],
-            wanting: vec![0; nr_vms],
         }
     }
 
@@ -107,7 +103,6 @@ impl Loads {
         let before = load.average;
         load.touch(host.now_ns);
         self.vms[vm] = self.vms[vm] - before + load.average;
-        self.wanting[vm] = self.wanting[vm] - before / UNIT + load.average / UNIT;
     }
 
     /// `task` wants to run from now on, or does not. A new one is taken for one
@@ -123,9 +118,7 @@ impl Loads {
                 known: true,
                 ..Load::default()
             };
-            let vm = host.tasks[task as usize].vm as usize;
-            self.vms[vm] += FULL;
-            self.wanting[vm] += FULL / UNIT;
+            self.vms[host.tasks[task as usize].vm as usize] += FULL;
         }
         self.touch(host, task);
         self.tasks[task as usize].runnable = runnable;
@@ -135,7 +128,7 @@ impl Loads {
     /// wait for each other now and then are one (`calc_concur_shares`). The kernel adds
     /// up what each pCPU told of late, which can be 1/64 off; here it is up to date.
     pub(super) fn at_once(&self, vm: u32) -> u64 {
-        self.wanting[vm as usize] / (FULL / UNIT)
+        self.vms[vm as usize] / FULL
     }
 
     /// The part of `weight` that `task`, which wants to run, has of its VM's.
