@@ -80,6 +80,7 @@ impl RunOptions {
         HaltTunables {
             max_ns: scale(unscaled.max_ns),
             floor_ns: scale(unscaled.floor_ns),
+            sleep_ns: scale(unscaled.sleep_ns),
             ..unscaled
         }
     }
@@ -102,7 +103,8 @@ mod tests {
             ..RunOptions::default()
         }
         .halt_tunables();
-        assert_eq!((t.max_ns, t.floor_ns), (2_000_000, 100_000));
+        let scaled = (t.max_ns, t.floor_ns, t.sleep_ns);
+        assert_eq!(scaled, (2_000_000, 100_000, 50_000));
         assert_eq!(t.calm_windows, unscaled.calm_windows);
         assert_eq!(RunOptions::default().halt_tunables(), unscaled);
     }

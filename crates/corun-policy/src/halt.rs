@@ -13,6 +13,7 @@ use crate::ffi;
 pub struct HaltTunables {
     pub max_ns: u64,
     pub floor_ns: u64,
+    pub sleep_ns: u64,
     pub wanted_permille: u32,
     pub calm_permille: u32,
     pub vain_permille: u32,
@@ -58,9 +59,9 @@ pub struct Halt {
     pub poll_ns: u64,
     /// `enum corun_halt_mode`.
     pub mode: u32,
-    /// Quiet windows in a row since the last change.
+    /// Windows in a row since the last change that were quiet, or in which it paid.
     pub quiet_windows: u32,
-    /// Quiet windows needed for the next step up.
+    /// How many of them the next step up needs.
     pub hold_windows: u32,
     /// Padding.
     pub reserved: u32,
@@ -71,7 +72,7 @@ pub struct Halt {
 pub enum HaltVerdict {
     /// Between two verdicts.
     Unclear,
-    /// Others wanted the CPU.
+    /// Others wanted the CPU, and polling did not pay.
     Wanted,
     /// Too much was polled in vain.
     Wasted,
@@ -79,11 +80,13 @@ pub enum HaltVerdict {
     Quiet,
     /// Quiet, and most polls succeeded.
     Useful,
+    /// Others wanted the CPU, but polling paid, or hardly occurred.
+    Pays,
 }
 
 // The same sizes and offsets are asserted in native.c.
 const _: () = assert!(
-    size_of::<HaltTunables>() == 40 && std::mem::offset_of!(HaltTunables, hold_max_windows) == 36
+    size_of::<HaltTunables>() == 48 && std::mem::offset_of!(HaltTunables, hold_max_windows) == 44
 );
 const _: () = assert!(size_of::<HaltWindow>() == 48);
 const _: () = assert!(size_of::<Halt>() == 24 && std::mem::offset_of!(Halt, hold_windows) == 16);
@@ -114,6 +117,7 @@ pub fn judge(window: &HaltWindow, tunables: &HaltTunables) -> HaltVerdict {
         2 => HaltVerdict::Wasted,
         3 => HaltVerdict::Quiet,
         4 => HaltVerdict::Useful,
+        5 => HaltVerdict::Pays,
         _ => HaltVerdict::Unclear,
     }
 }

@@ -42,8 +42,8 @@ _Static_assert(CORUN_MECHANISM_YIELD == 1 && CORUN_MECHANISM_STRICT == 2 &&
 		       CORUN_MECHANISM_GANG == 64 &&
 		       CORUN_MECHANISM_HALT == 128,
 	       "Mechanisms in mechanisms.rs");
-_Static_assert(sizeof(struct corun_halt_tunables) == 40, "in halt.rs");
-_Static_assert(offsetof(struct corun_halt_tunables, hold_max_windows) == 36,
+_Static_assert(sizeof(struct corun_halt_tunables) == 48, "in halt.rs");
+_Static_assert(offsetof(struct corun_halt_tunables, hold_max_windows) == 44,
 	       "in halt.rs");
 _Static_assert(sizeof(struct corun_halt_window) == 48, "in halt.rs");
 _Static_assert(sizeof(struct corun_halt) == 24, "in halt.rs");

@@ -4,12 +4,13 @@
 use corun_policy::halt::{Halt, HaltTunables, HaltVerdict, HaltWindow, judge};
 use proptest::prelude::*;
 
-const VERDICTS: [HaltVerdict; 5] = [
+const VERDICTS: [HaltVerdict; 6] = [
     HaltVerdict::Unclear,
     HaltVerdict::Wanted,
     HaltVerdict::Wasted,
     HaltVerdict::Quiet,
     HaltVerdict::Useful,
+    HaltVerdict::Pays,
 ];
 
 fn verdict() -> impl Strategy<Value = HaltVerdict> {
@@ -53,7 +54,7 @@ proptest! {
     }
 
     #[test]
-    fn off_in_the_window_in_which_others_want_the_cpu(
+    fn off_in_the_window_in_which_others_want_the_cpu_and_polling_does_not_pay(
         history in proptest::collection::vec(verdict(), 0..300),
         operator_ns in 1_u64..1_000_000, t in tunables(),
     ) {
@@ -188,15 +189,59 @@ fn message_passing_grows_it_beyond_a_careful_operators_value() {
 }
 
 #[test]
-fn polling_that_makes_others_wait_is_tried_ever_more_seldom() {
-    let values = host(1000, 200_000, |poll_ns| HaltWindow {
-        polls: if poll_ns > 0 { 1000 } else { 0 },
-        hits: if poll_ns > 0 { 1000 } else { 0 },
-        waiting_ns: if poll_ns > 0 { 50_000_000 } else { 0 },
+fn polling_that_makes_others_wait_in_vain_is_tried_ever_more_seldom() {
+    for always_busy in [false, true] {
+        let values = host(1000, 200_000, |poll_ns| HaltWindow {
+            polls: if poll_ns > 0 { 1000 } else { 0 },
+            hits: if poll_ns > 0 { 300 } else { 0 },
+            hit_ns: 300 * poll_ns.min(30_000),
+            vain_ns: 700 * poll_ns.min(30_000),
+            waiting_ns: if always_busy || poll_ns > 0 {
+                50_000_000
+            } else {
+                0
+            },
+            ..HaltWindow::default()
+        });
+        let polling = values.iter().filter(|ns| **ns > 0).count();
+        assert!(polling <= 1000 / 50 + 5, "{polling} of 1000 windows");
+    }
+}
+
+#[test]
+fn polls_that_spare_more_than_they_take_go_on_beside_others() {
+    let values = host(100, 200_000, |_| HaltWindow {
+        polls: 1000,
+        hits: 450,
+        hit_ns: 450 * 2_000,
+        vain_ns: 550 * 2_000,
+        waiting_ns: 50_000_000,
         ..HaltWindow::default()
     });
-    let polling = values.iter().filter(|ns| **ns > 0).count();
-    assert!(polling <= 1000 / 50 + 5, "{polling} of 1000 windows");
+    assert_eq!(values, [200_000; 100]);
+}
+
+#[test]
+fn polls_that_mostly_succeed_go_on_beside_others_and_come_back() {
+    let message_passing = |poll_ns: u64| HaltWindow {
+        polls: if poll_ns < 20_000 { 0 } else { 1000 },
+        hits: if poll_ns < 20_000 { 0 } else { 990 },
+        hit_ns: if poll_ns < 20_000 { 0 } else { 20_000_000 },
+        waiting_ns: 50_000_000,
+        ..HaltWindow::default()
+    };
+    assert_eq!(host(100, 200_000, message_passing), [200_000; 100]);
+    let t = HaltTunables::default();
+    let mut halt = after(&[HaltVerdict::Wanted], 200_000, &t);
+    assert_eq!(halt.poll_ns, 0);
+    for _ in 0..t.calm_windows {
+        let seen = HaltWindow {
+            cpu_ns: 200_000_000,
+            ..message_passing(halt.poll_ns)
+        };
+        halt.step(judge(&seen, &t), 200_000, &t);
+    }
+    assert_eq!(halt.poll_ns, 200_000);
 }
 
 #[test]

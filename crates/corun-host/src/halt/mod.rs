@@ -19,7 +19,7 @@ pub(crate) use note::Note;
 pub(crate) use places::Places;
 pub(crate) use report::HaltReport;
 
-use corun_policy::halt::{Halt, HaltTunables, HaltWindow, judge};
+use corun_policy::halt::{Halt, HaltTunables, HaltVerdict, HaltWindow, judge};
 use left::{Left, Owner, Record};
 use parameter::Parameter;
 use seen::Polls;
@@ -230,7 +230,11 @@ impl HaltSteering {
             hit_ns: polls.hit_ns,
             vain_ns: polls.vain_ns,
         };
-        let verdict = judge(&window, &self.tunables);
+        let verdict = match judge(&window, &self.tunables) {
+            // Nothing tells whether polls are worth it.
+            HaltVerdict::Pays if this.polls.is_none() => HaltVerdict::Wanted,
+            verdict => verdict,
+        };
         let before_ns = engaged.halt.poll_ns;
         let mut next = engaged.halt;
         let after_ns = next.step(verdict, engaged.operator_ns, &self.tunables);

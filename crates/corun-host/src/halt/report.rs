@@ -15,9 +15,11 @@ pub(crate) struct HaltReport {
     pub(crate) windows: u64,
     /// ... in which others wanted the CPU.
     pub(crate) wanted_windows: u64,
+    /// ... but polling paid, or hardly occurred.
+    pub(crate) paying_windows: u64,
     /// ... in which too much was polled in vain.
     pub(crate) wasted_windows: u64,
-    /// Times that polling was switched off, for others wanted the CPU.
+    /// Times that polling was switched off, for others wanted the CPU and it did not pay.
     pub(crate) offs: u64,
     /// Times that it was resumed.
     pub(crate) resumes: u64,
@@ -44,7 +46,9 @@ pub(crate) struct HaltReport {
 impl HaltReport {
     pub(super) fn window(&mut self, window: &HaltWindow, verdict: HaltVerdict) {
         self.windows += 1;
-        self.wanted_windows += u64::from(verdict == HaltVerdict::Wanted);
+        let pays = verdict == HaltVerdict::Pays;
+        self.wanted_windows += u64::from(pays || verdict == HaltVerdict::Wanted);
+        self.paying_windows += u64::from(pays);
         self.wasted_windows += u64::from(verdict == HaltVerdict::Wasted);
         self.cpu_ns += window.cpu_ns;
         self.waiting_ns += window.waiting_ns;

@@ -13,6 +13,7 @@ pub(crate) struct FakeHost {
     base: Instant,
     windows: u32,
     waiting_ns: u64,
+    vain_ns: u64,
 }
 
 impl FakeHost {
@@ -29,6 +30,7 @@ impl FakeHost {
             base: Instant::now(),
             windows: 0,
             waiting_ns: 0,
+            vain_ns: 0,
         };
         host.set(200_000);
         host.polls(0, 0, 0, 0);
@@ -64,6 +66,12 @@ impl FakeHost {
         }
     }
 
+    /// 2 % of a window is polled in vain.
+    fn polls_in_vain(&mut self) {
+        self.vain_ns += 4_000_000;
+        self.polls(1000, 0, 0, self.vain_ns);
+    }
+
     /// One window in which tasks waited for `waiting_ns`.
     fn window(&mut self, steering: &mut HaltSteering, waiting_ns: u64) -> Vec<Note> {
         self.windows += 1;
@@ -71,9 +79,10 @@ impl FakeHost {
         steering.step(self.base + WINDOW * self.windows, Some(self.waiting_ns))
     }
 
-    /// The first sample, and a window in which others wanted the CPU.
+    /// The first sample, and a window in which others wanted the CPU and polls failed.
     fn contended(&mut self, steering: &mut HaltSteering) {
         self.window(steering, 0);
+        self.polls_in_vain();
         self.window(steering, 50_000_000);
         assert_eq!(self.value_ns(), 0);
     }
@@ -101,7 +110,7 @@ fn at(root: &Path) -> Places {
 }
 
 #[test]
-fn off_while_others_want_the_cpu_and_back_when_they_do_not() {
+fn off_while_others_want_the_cpu_in_vain_and_back_when_they_do_not() {
     let mut host = FakeHost::new();
     let mut steering = host.start();
     host.contended(&mut steering);
@@ -112,6 +121,25 @@ fn off_while_others_want_the_cpu_and_back_when_they_do_not() {
     assert_eq!(host.value_ns(), 200_000);
     assert!(!host.places.left.exists(), "nothing is left to undo");
     assert_eq!((steering.report.offs, steering.report.resumes), (1, 1));
+}
+
+#[test]
+fn polls_that_pay_go_on_beside_others_and_are_tried_again() {
+    let mut host = FakeHost::new();
+    let mut steering = host.start();
+    host.window(&mut steering, 0);
+    host.polls(1000, 900, 4_000_000, 100_000);
+    host.window(&mut steering, 50_000_000);
+    assert_eq!(host.value_ns(), 200_000);
+    host.polls(2000, 900, 4_000_000, 4_100_000);
+    host.window(&mut steering, 50_000_000);
+    assert_eq!(host.value_ns(), 0);
+    for _ in 0..5 {
+        host.window(&mut steering, 50_000_000);
+    }
+    assert_eq!(host.value_ns(), 200_000);
+    let report = &steering.report;
+    assert_eq!((report.wanted_windows, report.paying_windows), (7, 6));
 }
 
 #[test]
@@ -185,6 +213,7 @@ fn a_value_that_somebody_sets_is_the_operators_from_then_on() {
         (host.value_ns(), host.places.left.exists()),
         (30_000, false)
     );
+    host.polls_in_vain();
     host.window(&mut steering, 50_000_000);
     assert_eq!(host.value_ns(), 0);
     drop(steering);
@@ -255,7 +284,7 @@ fn without_counters_contention_alone_steers_and_it_is_said_once() {
 
 #[test]
 fn without_waiting_times_nothing_is_touched() {
-    let host = FakeHost::new();
+    let mut host = FakeHost::new();
     let mut places = host.places.clone();
     places.proc = host.root.path().join("proc");
     let own = places.proc.join(std::process::id().to_string());
@@ -271,6 +300,7 @@ fn without_waiting_times_nothing_is_touched() {
         "cpu0 0 0 0 0 0 0 0 90000000 0\n",
     )
     .unwrap();
+    host.polls_in_vain();
     steering.step(host.base + WINDOW, None);
     assert_eq!(host.value_ns(), 0);
 }
@@ -282,6 +312,7 @@ fn what_cannot_be_set_is_left_alone_and_told() {
     host.window(&mut steering, 0);
     // No folder can be made where a file is.
     fs::write(host.root.path().join("run"), "").unwrap();
+    host.polls_in_vain();
     let notes = host.window(&mut steering, 50_000_000);
     assert!(
         matches!(notes.first(), Some(Note::Failed { .. })),
@@ -321,9 +352,11 @@ pub(crate) mod killed {
             return;
         };
         let places = at(Path::new(&root));
+        let counter = places.counters.join("halt_poll_fail_ns");
         let mut steering = HaltSteering::start(true, HaltTunables::default(), places);
         let now = Instant::now();
         steering.step(now, Some(0));
+        fs::write(counter, "9000000").unwrap();
         steering.step(now + WINDOW, Some(90_000_000));
         loop {
             std::thread::sleep(Duration::from_hours(1));

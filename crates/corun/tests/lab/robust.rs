@@ -161,14 +161,16 @@ fn nothing_is_left(before: &Value, after: &Value) {
 
 /// A real-time task holds pCPU 1, whose other tasks wait until the kernel's watchdog
 /// ends the scheduler (30 s); the kernel's own floors for them are switched off.
-/// Then the scheduler is ended by request.
+/// Then the scheduler is ended by request. Halt polling is steered before: the vCPUs of
+/// one guest poll for IPIs of a sibling whose pCPU others want.
 const ENDED: &str = r#"
 H=/sys/module/kvm/parameters/halt_poll_ns
-echo 70000 > $H
+echo 7000000 > $H
 corun lab-vms hold --program spin --vcpus 3 --seconds 600 --name a > /tmp/a & A=$!
+corun lab-vms hold --program ipi --vcpus 3 --seconds 600 --name b > /tmp/b & B=$!
 corun run --json > /tmp/log 2> /tmp/err & P=$!
 await /tmp/log '"change":"found"'
-i=0; while [ $(cat $H) = 70000 ]; do sleep 0.2; i=$((i+1)); [ $i -gt 300 ] && break; done
+i=0; while [ $(cat $H) != 0 ]; do sleep 0.2; i=$((i+1)); [ $i -gt 300 ] && break; done
 echo "STEERED $(cat $H)"
 for f in /sys/kernel/debug/sched/*_server/cpu1/runtime; do echo 0 > $f; done
 taskset 2 sh -c 'while :; do :; done' & W=$!
@@ -184,7 +186,7 @@ echo S > /proc/sysrq-trigger
 wait $P
 echo "AGAIN $? $(state)"
 cat /tmp/err2; grep '"event":"ended"' /tmp/log2
-kill -9 $A
+kill -9 $A $B
 true
 "#;
 
@@ -195,7 +197,7 @@ fn when_the_kernel_ends_the_scheduler_it_is_told_and_guests_go_on() {
     println!("{said}");
     for line in [
         "STEERED 0",
-        "ENDED 1 disabled 70000",
+        "ENDED 1 disabled 7000000",
         "runnable task stall",
         "failed to run for",
         "AGAIN 1 disabled",
