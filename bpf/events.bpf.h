@@ -116,6 +116,7 @@ int on_interrupt(struct trace_event_raw_kvm_apic_accept_irq___corun *ctx)
 {
 	u32 id = ctx->apicid;
 	struct cpu_ctx *c = cpu_ctx_of((s32)bpf_get_smp_processor_id());
+	struct vcpu_rec *r = NULL;
 	struct task_struct *p;
 	struct task_ctx *t;
 	u32 *slot;
@@ -129,6 +130,16 @@ int on_interrupt(struct trace_event_raw_kvm_apic_accept_irq___corun *ctx)
 		return 0;
 	if (in_interrupt()) {
 		count(CORUN_COUNT_events_unattributed);
+		return 0;
+	}
+	/*
+	 * Vain work here is dear: the receiver may be about to halt, and sleeps if the
+	 * interrupt is a moment late.
+	 */
+	if (c && c->running_id && c->run_start_ns)
+		r = rec_of(c->running_slot, id);
+	if (r && r->runs) {
+		count(CORUN_COUNT_ipis_to_running);
 		return 0;
 	}
 	p = bpf_get_current_task_btf();
