@@ -11,11 +11,11 @@
  * What KVM cannot see is decided here, once a window, in two steps: a window is
  * judged, and the value follows the verdict.
  *
- * While others want the CPU, polling goes on where it pays. Where polls take less time
- * than the sleeps that they spare, everybody has more of it. Where most polls
- * succeed, a guest passes messages; one that uses less than its share is up to 1.7
- * times as fast with polls, and others lose 2 to 6 % of what they have beyond their
- * shares (simulator). Elsewhere polls are in vain, and there are none.
+ * While others want the CPU, polling goes on where it pays: where polls take no more
+ * time than the sleeps that they spare are worth, and where most polls succeed. There a
+ * guest passes messages; one that uses less than its share is up to 1.7 times as fast
+ * with polls, and others lose 2 to 6 % of what they have beyond their shares
+ * (simulator). Elsewhere polls are in vain, and there are none.
  *
  * Down is fast, up is slow: a wrong "no" costs some wake-ups a few microseconds,
  * a wrong "yes" costs others their turn. An attempt to go up that is regretted
@@ -41,9 +41,9 @@ struct corun_halt_tunables {
 	 */
 	u64 floor_ns;
 	/*
-	 * CPU time of a sleep and the wake-up after it, which a poll that succeeds
-	 * spares. Default 5 us, range 0 to 1 s: the 4 us of seed 003's path, and a
-	 * switch.
+	 * What a poll that succeeds spares: a sleep and the wake-up after it. Default
+	 * 10 us, range 0 to 1 s: 5 us of CPU time (the 4 us of seed 003's path, and a
+	 * switch), and as much for whoever waits for what the vCPU does next.
 	 */
 	u64 sleep_ns;
 	/*
@@ -83,7 +83,7 @@ struct corun_halt_tunables {
 	{                                                                      \
 		.max_ns = 200000,                                              \
 		.floor_ns = 10000,                                             \
-		.sleep_ns = 5000,                                              \
+		.sleep_ns = 10000,                                             \
 		.wanted_permille = 10,                                         \
 		.calm_permille = 2,                                            \
 		.vain_permille = 10,                                           \

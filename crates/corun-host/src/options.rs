@@ -104,7 +104,7 @@ mod tests {
         }
         .halt_tunables();
         let scaled = (t.max_ns, t.floor_ns, t.sleep_ns);
-        assert_eq!(scaled, (2_000_000, 100_000, 50_000));
+        assert_eq!(scaled, (2_000_000, 100_000, 100_000));
         assert_eq!(t.calm_windows, unscaled.calm_windows);
         assert_eq!(RunOptions::default().halt_tunables(), unscaled);
     }
