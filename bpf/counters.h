@@ -12,6 +12,7 @@
 	X(yields_accepted) /* ... and the policy said yes */                       \
 	X(yields_dispatched) /* ... and the target ran next, by the hint */        \
 	X(yields_stale_aged) /* ... but only after the hint's greatest age */      \
+	X(yields_overdrawn) /* ... but its VM was too far ahead of its share */    \
 	X(yields_stale_taken) /* ... but another pCPU had taken the target */      \
 	X(yields_undirected) /* sched_yield() of a task */                         \
 	X(yields_refused_stranger) /* not two vCPUs of one VM */                   \

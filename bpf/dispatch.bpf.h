@@ -54,26 +54,6 @@ static __noinline bool take_pid(u32 pid, s32 cpu, u64 slice_ns)
 	return moved;
 }
 
-/* Dispatches whom a spinner on this pCPU asked for, if that still makes sense. */
-static bool follow_hint(s32 cpu, struct cpu_ctx *c)
-{
-	u32 pid = c->hint_pid;
-	bool moved;
-
-	if (!pid)
-		return false;
-	c->hint_pid = 0;
-	if (!corun_yield_hint_fresh(c->hint_made_ns, bpf_ktime_get_ns(),
-				    tunables())) {
-		count(CORUN_COUNT_yields_stale_aged);
-		return false;
-	}
-	moved = take_pid(pid, cpu, c->hint_slice_ns);
-	count(moved ? CORUN_COUNT_yields_dispatched
-		    : CORUN_COUNT_yields_stale_taken);
-	return moved;
-}
-
 /* Was @slot's queue looked at on @c, and nothing in it could run there? */
 static __always_inline bool has_tried(const struct cpu_ctx *c, u32 slot)
 {
@@ -218,6 +198,33 @@ static bool serve_urgent(s32 cpu, struct cpu_ctx *c)
 	}
 	c->serving_pid = pid;
 	return true;
+}
+
+/* Dispatches whom a spinner on this pCPU asked for, if that still makes sense. */
+static bool follow_hint(s32 cpu, struct cpu_ctx *c)
+{
+	u32 pid = c->hint_pid, slot = c->hint_slot;
+	bool moved;
+	s32 best;
+
+	if (!pid)
+		return false;
+	c->hint_pid = 0;
+	if (!corun_yield_hint_fresh(c->hint_made_ns, bpf_ktime_get_ns(),
+				    tunables())) {
+		count(CORUN_COUNT_yields_stale_aged);
+		return false;
+	}
+	best = best_slot(c, (s32)slot);
+	if (!corun_yield_affords(vm_of(slot), best < 0 ? NULL : vm_of(best),
+				 lanes_of(slot), tunables())) {
+		count(CORUN_COUNT_yields_overdrawn);
+		return false;
+	}
+	moved = take_pid(pid, cpu, c->hint_slice_ns);
+	count(moved ? CORUN_COUNT_yields_dispatched
+		    : CORUN_COUNT_yields_stale_taken);
+	return moved;
 }
 
 /* Takes a vCPU of the gang that this pCPU was kicked for. */

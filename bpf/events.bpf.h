@@ -32,8 +32,8 @@ static struct task_ctx *current_vcpu(void)
 	return t && is_vcpu(t) ? t : NULL;
 }
 
-/* Hands this pCPU to thread @pid at its next dispatch, which is now. */
-static void hand_over(u32 pid)
+/* Hands this pCPU to thread @pid of @slot's VM at its next dispatch, which is now. */
+static void hand_over(u32 slot, u32 pid)
 {
 	s32 cpu = (s32)bpf_get_smp_processor_id();
 	struct cpu_ctx *c = cpu_ctx_of(cpu);
@@ -43,6 +43,7 @@ static void hand_over(u32 pid)
 	c->hint_slice_ns = corun_yield_slice(
 		bpf_get_current_task_btf()->scx.slice, tunables());
 	c->hint_made_ns = bpf_ktime_get_ns();
+	c->hint_slot = slot;
 	c->hint_pid = pid;
 	c->turn_end_ns = 0;
 	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
@@ -68,7 +69,7 @@ int BPF_PROG(on_spin)
 				(s32)bpf_get_smp_processor_id());
 	r = chosen ? rec_of(t->slot, chosen - 1) : NULL;
 	if (r && has(CORUN_MECHANISM_STRICT))
-		hand_over(r->pid);
+		hand_over(t->slot, r->pid);
 	return 0;
 }
 
@@ -167,7 +168,7 @@ int on_hypercall(struct trace_event_raw_kvm_hypercall___corun *ctx)
 	t = current_vcpu();
 	r = t ? rec_of(t->slot, (u32)ctx->a0) : NULL;
 	if (r && r->waits_since_ns)
-		hand_over(r->pid);
+		hand_over(t->slot, r->pid);
 	return 0;
 }
 

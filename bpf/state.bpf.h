@@ -114,6 +114,7 @@ struct cpu_ctx {
 	u64 run_start_ns;
 	u32 running_slot;
 	u32 hint_pid;
+	u32 hint_slot;
 	/* A preempting kick is on its way; one at a time. */
 	u32 kick_pending;
 	/* Urgent vCPU that this pCPU was kicked for; 0: none. */

@@ -38,7 +38,8 @@ enum corun_vector_op {
 	CORUN_OP_GANG_ALIGN = 19,
 	CORUN_OP_GANG_FOLLOWS = 20,
 	CORUN_OP_GANG_CROWDED = 21,
-	CORUN_OP_NR = 22,
+	CORUN_OP_YIELD_AFFORDS = 22,
+	CORUN_OP_NR = 23,
 };
 
 #define CORUN_VECTOR_IN 10
@@ -173,6 +174,16 @@ CORUN_INLINE void corun_vector_score(struct corun_vector *v)
 	v->out[0] = corun_yield_score(&s, v->in[4]);
 }
 
+/* in[3]: somebody waits. */
+CORUN_INLINE void corun_vector_affords(struct corun_vector *v)
+{
+	struct corun_vm vm = { .vtime_ns = v->in[0], .weight = (u32)v->in[1] };
+	struct corun_vm other = { .vtime_ns = v->in[4] };
+
+	v->out[0] = corun_yield_affords(&vm, v->in[3] ? &other : NULL,
+					(u32)v->in[2], &v->tun);
+}
+
 CORUN_INLINE void corun_vector_halt_judge(struct corun_vector *v)
 {
 	const struct corun_halt_tunables tun = CORUN_HALT_TUNABLES_DEFAULT;
@@ -235,6 +246,9 @@ CORUN_INLINE void corun_vector_run(struct corun_vector *v)
 		break;
 	case CORUN_OP_YIELD_FRESH:
 		v->out[0] = corun_yield_hint_fresh(v->in[0], v->in[1], &v->tun);
+		break;
+	case CORUN_OP_YIELD_AFFORDS:
+		corun_vector_affords(v);
 		break;
 	case CORUN_OP_YIELD_SCORE:
 		corun_vector_score(v);

@@ -11,6 +11,7 @@
 #define CORUN_YIELD_H
 
 #include "region.h"
+#include "share.h"
 #include "types.h"
 
 /* What becomes of a directed yield. Stable: counters and traces carry it. */
@@ -70,6 +71,24 @@ CORUN_INLINE bool corun_yield_hint_fresh(u64 made_ns, u64 now_ns,
 					 const struct corun_tunables *tun)
 {
 	return (s64)(now_ns - made_ns) <= (s64)tun->hint_max_age_ns;
+}
+
+/*
+ * May a spinner of @vm still choose who runs in its place, or is it the turn of
+ * @other, who waits with the best claim (NULL: nobody)? At its turn's end a VM is ahead
+ * by a slice on each of its @lanes, the pCPUs that it can use at once, and a little more
+ * if pCPUs chose it at different times. Spinners that hand over to each other without
+ * end, each before its slice is over, get no further.
+ */
+CORUN_INLINE bool corun_yield_affords(const struct corun_vm *vm,
+				      const struct corun_vm *other, u32 lanes,
+				      const struct corun_tunables *tun)
+{
+	u64 turn_ns = tun->slice_ns * (lanes ? lanes : 1);
+	u64 lead_ns =
+		corun_share_vtime(turn_ns, vm->weight) + tun->boost_debt_ns;
+
+	return !other || !corun_before(other->vtime_ns + lead_ns, vm->vtime_ns);
 }
 
 /* A sibling of a spinner, as the choice sees it. */

@@ -46,6 +46,12 @@ unsafe extern "C" {
         tun: *const Tunables,
     ) -> bool;
     pub(crate) fn corun_native_yield_slice(left_ns: u64, tun: *const Tunables) -> u64;
+    pub(crate) fn corun_native_yield_affords(
+        vm: *const Vm,
+        other: *const Vm,
+        lanes: u32,
+        tun: *const Tunables,
+    ) -> bool;
     pub(crate) fn corun_native_yield_score(s: *const Sibling, now_ns: u64) -> u64;
     pub(crate) fn corun_native_urgent_decide(
         waits_since_ns: u64,

@@ -181,6 +181,14 @@ pub fn hint_fresh(made_ns: u64, now_ns: u64, tunables: &Tunables) -> bool {
     unsafe { ffi::corun_native_yield_hint_fresh(made_ns, now_ns, tunables) }
 }
 
+/// May a spinner of `vm`, which can use `lanes` pCPUs at once, choose who runs in its
+/// place, while `other` waits with the best claim (`corun_yield_affords`)?
+pub fn yield_affords(vm: &Vm, other: Option<&Vm>, lanes: u32, tunables: &Tunables) -> bool {
+    let other = other.map_or(std::ptr::null(), std::ptr::from_ref);
+    // SAFETY: the references are valid for the call, and `other` may be null.
+    unsafe { ffi::corun_native_yield_affords(vm, other, lanes, tunables) }
+}
+
 /// Slice of the vCPU that runs in a spinner's place (`corun_yield_slice`).
 pub fn yield_slice(left_ns: u64, tunables: &Tunables) -> u64 {
     // SAFETY: the reference is valid for the call.

@@ -73,6 +73,9 @@ u32 corun_native_yield_decide(const struct corun_yield_input *in);
 bool corun_native_yield_hint_fresh(u64 made_ns, u64 now_ns,
 				   const struct corun_tunables *tun);
 u64 corun_native_yield_slice(u64 left_ns, const struct corun_tunables *tun);
+bool corun_native_yield_affords(const struct corun_vm *vm,
+				const struct corun_vm *other, u32 lanes,
+				const struct corun_tunables *tun);
 u64 corun_native_yield_score(const struct corun_sibling *s, u64 now_ns);
 u32 corun_native_urgent_decide(u64 waits_since_ns, u64 urgent_ns,
 			       u64 boosted_ns, u64 now_ns,
@@ -178,6 +181,13 @@ bool corun_native_yield_hint_fresh(u64 made_ns, u64 now_ns,
 u64 corun_native_yield_slice(u64 left_ns, const struct corun_tunables *tun)
 {
 	return corun_yield_slice(left_ns, tun);
+}
+
+bool corun_native_yield_affords(const struct corun_vm *vm,
+				const struct corun_vm *other, u32 lanes,
+				const struct corun_tunables *tun)
+{
+	return corun_yield_affords(vm, other, lanes, tun);
 }
 
 u64 corun_native_yield_score(const struct corun_sibling *s, u64 now_ns)

@@ -5,7 +5,7 @@ use crate::{Tunables, ffi};
 use serde::Deserialize;
 
 /// The decisions, in the order of `enum corun_vector_op`.
-pub const OPS: [&str; 22] = [
+pub const OPS: [&str; 23] = [
     "share_vtime",
     "share_charge",
     "share_wake",
@@ -28,6 +28,7 @@ pub const OPS: [&str; 22] = [
     "gang_align",
     "gang_follows",
     "gang_crowded",
+    "yield_affords",
 ];
 
 /// Most inputs of a decision (`CORUN_VECTOR_IN`).

@@ -5,7 +5,7 @@ use corun_policy::boost::{
     Pool, PoolWindow, Sibling, UrgentVerdict, Victim, coupled, defers, gang_align, gang_crowded,
     gang_slice, pool_next, pulls, score, takes, urgent,
 };
-use corun_policy::{Region, Tunables, Vm, before, first, vtime};
+use corun_policy::{Region, Tunables, Vm, before, first, vtime, yield_affords};
 use proptest::prelude::*;
 
 fn tunables() -> Tunables {
@@ -186,5 +186,28 @@ proptest! {
         // Its price is its own: it gets less than half, and the other no less.
         prop_assert!(a.used_ns <= end_ns / 2 + t.boost_debt_ns + t.slice_ns);
         prop_assert!(b.used_ns + t.boost_debt_ns + t.slice_ns >= end_ns / 2);
+    }
+
+    /// One pCPU, two VMs that always want it. Two vCPUs of the first spin for each other
+    /// before any slice ends: only its account ends their turn.
+    #[test]
+    fn spinners_that_hand_over_without_end_end_at_their_share(
+        spun_ns in 1_000_u64..1_000_000, weight in 1_u32..1000,
+    ) {
+        let t = tunables();
+        let (mut a, mut b, mut now_ns) = (vm(0), vm(0), 0_u64);
+        a.weight = weight;
+        let end_ns = 4_000_000_000;
+        let mut a_runs = true;
+        while now_ns < end_ns {
+            a_runs = a_runs && yield_affords(&a, Some(&b), 1, &t) || first(&a, &b);
+            let (who, ran_ns) = if a_runs { (&mut a, spun_ns) } else { (&mut b, t.slice_ns) };
+            who.used_ns += ran_ns;
+            who.vtime_ns += vtime(ran_ns, who.weight);
+            now_ns += ran_ns;
+        }
+        let due_ns = end_ns * u64::from(weight) / u64::from(weight + 100);
+        let slack_ns = 2 * t.slice_ns + t.boost_debt_ns;
+        prop_assert!(a.used_ns <= due_ns + slack_ns * u64::from(weight.max(100)) / 100, "{a:?} {b:?}");
     }
 }

@@ -89,7 +89,13 @@ fn attack(name: &str) -> Model {
 
 /// The guest "hostile" beside the guest "victim", which computes on all vCPUs;
 /// both have the same weight.
-fn scenario(name: &str, mechanisms: Mechanisms, seed: u64, spinlock: SpinlockKind) -> Scenario {
+fn scenario(
+    name: &str,
+    vcpus: u32,
+    mechanisms: Mechanisms,
+    seed: u64,
+    spinlock: SpinlockKind,
+) -> Scenario {
     let mut scenario = Build::new(4, SchedulerKind::Corun)
         .fixed_vm("victim", 4, &["burn"])
         .seconds(2.0)
@@ -98,7 +104,7 @@ fn scenario(name: &str, mechanisms: Mechanisms, seed: u64, spinlock: SpinlockKin
         model: Arc::new(attack(name)),
         threads: None,
     };
-    let mut hostile = vm_spec("hostile", 4, vec![work]);
+    let mut hostile = vm_spec("hostile", vcpus, vec![work]);
     hostile.kernel.spinlock = spinlock;
     hostile.pv.sched_yield = true;
     scenario.vms.push(hostile);
@@ -118,14 +124,18 @@ fn share_ppm(outcome: &Outcome, name: &str) -> u64 {
 /// The hostile guest pays for the switches of its boosts beyond the time that it
 /// runs, so it may well have less than its share; the victim must not.
 fn check(name: &str, mechanisms: Mechanisms, seed: u64, spinlock: SpinlockKind) {
-    let outcome = run(&scenario(name, mechanisms, seed, spinlock)).expect("runs");
-    let victim_ppm = share_ppm(&outcome, "victim");
-    let hostile_ppm = share_ppm(&outcome, "hostile");
-    assert!(
-        victim_ppm >= 495_000 && hostile_ppm <= 505_000,
-        "{name} with {mechanisms}, {spinlock:?}, seed {seed}: \
-         victim {victim_ppm} ppm, hostile {hostile_ppm} ppm"
-    );
+    // As many vCPUs as pCPUs, and twice as many: then a sibling always waits.
+    for vcpus in [4, 8] {
+        let scenario = scenario(name, vcpus, mechanisms, seed, spinlock);
+        let outcome = run(&scenario).expect("runs");
+        let victim_ppm = share_ppm(&outcome, "victim");
+        let hostile_ppm = share_ppm(&outcome, "hostile");
+        assert!(
+            victim_ppm >= 495_000 && hostile_ppm <= 505_000,
+            "{name} of {vcpus} vCPUs with {mechanisms}, {spinlock:?}, seed {seed}: \
+             victim {victim_ppm} ppm, hostile {hostile_ppm} ppm"
+        );
+    }
 }
 
 #[test]

@@ -107,13 +107,18 @@ impl Corun {
         }
     }
 
+    /// How many pCPUs `vm` can use at once.
+    fn lanes_of(&self, vm: usize) -> u32 {
+        let lanes = self.states[vm].vcpus.len().min(self.cpus.len());
+        u32::try_from(lanes).unwrap_or(u32::MAX)
+    }
+
     /// Limits what the VM of `task` and `task` may have saved up while they slept, by the
     /// vtime of what runs where it may.
     fn wake_vtimes(&mut self, host: &Host<'_>, vm: usize, task: TaskId) {
         let pinned = host.tasks[task as usize].pinned;
         let now_ns = pinned.map_or(self.vtime_now_ns, |cpu| self.cpu(cpu).vtime_now_ns);
-        let lanes = self.states[vm].vcpus.len().min(self.cpus.len());
-        let lanes = u32::try_from(lanes).unwrap_or(u32::MAX);
+        let lanes = self.lanes_of(vm);
         let vm = &mut self.vms[vm];
         vm.vtime_ns = corun_policy::wake(vm.vtime_ns, now_ns, lanes, &self.tun);
         let vcpu = &mut self.vcpus[task as usize];

@@ -20,7 +20,11 @@ impl Corun {
     fn follow_hint(&mut self, host: &Host<'_>, cpu: CpuId) -> Option<(TaskId, u64)> {
         let hint = self.cpu(cpu).hint.take()?;
         let fresh = corun_policy::hint_fresh(hint.made_ns, host.now_ns, &self.tun);
-        (fresh && self.take(host, cpu, hint.to)).then_some((hint.to, hint.slice_ns))
+        let vm = host.tasks[hint.to as usize].vm as usize;
+        let other = self.best_vm(Some(vm)).map(|vm| &self.vms[vm]);
+        let affords =
+            || corun_policy::yield_affords(&self.vms[vm], other, self.lanes_of(vm), &self.tun);
+        (fresh && affords() && self.take(host, cpu, hint.to)).then_some((hint.to, hint.slice_ns))
     }
 
     /// Takes the urgent vCPU that this pCPU was kicked for, for a short slice.
