@@ -271,7 +271,7 @@ const SHARED_S: u64 = 12;
 /// corun's account there is the kernel's own, of their processes: in one reading, but
 /// the reader may lose its pCPU in between.
 const FAKE: &str = r#"
-corun lab-vms hold --program fake --vcpus 2 --seconds 600 --name fake > /tmp/f & F=$!
+corun lab-vms hold --program fake --vcpus VCPUS --seconds 600 --name fake > /tmp/f & F=$!
 corun lab-vms hold --program spin --vcpus 2 --seconds 600 --name victim > /tmp/v & V=$!
 corun run --json --stats 1 > /tmp/log & P=$!
 await /tmp/log '"change":"found".*"fake"'
@@ -293,7 +293,15 @@ true
 #[test]
 #[ignore = "boots the lab: make smoke"]
 fn who_notifies_of_spins_without_end_wins_nothing() {
-    let script = FAKE.replace("SECONDS", &SHARED_S.to_string());
+    // As many vCPUs as pCPUs, and twice as many: then a sibling always waits, and who is
+    // asked to give way to it is asked to give way itself before its slice is over.
+    for vcpus in ["2", "4"] {
+        let fake = FAKE.replace("VCPUS", vcpus);
+        fakes_and_computes(&fake.replace("SECONDS", &SHARED_S.to_string()));
+    }
+}
+
+fn fakes_and_computes(script: &str) {
     let said = text(&in_lab(&format!("{AWAIT}{STATS}{script}"), &[]));
     println!("{said}");
     let kernels = objects(&said, "fake_ns");
