@@ -8,6 +8,15 @@
 
 #include "state.bpf.h"
 
+/* What runs here wakes the vCPU of thread @pid, which has to wait. */
+static void note_waker(u32 pid)
+{
+	struct cpu_ctx *c = cpu_ctx_of((s32)bpf_get_smp_processor_id());
+
+	if (c)
+		c->woken_pid = pid;
+}
+
 /*
  * vCPU @t of thread @p enters its VM's queue; called before it can be taken from
  * there. Of one that was halted we know that it has an interrupt to handle.
@@ -23,6 +32,7 @@ static void note_waits(struct task_struct *p, struct task_ctx *t, bool waking,
 	if (waking) {
 		r->in_kernel = 1;
 		r->region = CORUN_REGION_UNKNOWN;
+		note_waker(r->pid);
 	}
 	r->only_cpu = p->nr_cpus_allowed == 1 ? scx_bpf_task_cpu(p) : -1;
 	r->waits_since_ns = now_ns;

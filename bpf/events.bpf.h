@@ -73,8 +73,12 @@ int BPF_PROG(on_spin)
 	return 0;
 }
 
-/* A sibling, or a device, sent vCPU @id of the VM in @slot an interrupt. */
-static void note_interrupt(u32 slot, u32 id, struct task_ctx *sender)
+/*
+ * A sibling, or a device, sent vCPU @id of the VM in @slot an interrupt, which woke
+ * thread @woken_pid.
+ */
+static void note_interrupt(u32 slot, u32 id, struct task_ctx *sender,
+			   u32 woken_pid)
 {
 	struct vcpu_rec *r = rec_of(slot, id);
 	u32 from;
@@ -82,7 +86,7 @@ static void note_interrupt(u32 slot, u32 id, struct task_ctx *sender)
 	if (!r || !r->pid)
 		return;
 	if (!sender) {
-		if (!r->waits_since_ns)
+		if (!r->waits_since_ns || r->pid == woken_pid)
 			return;
 		count(CORUN_COUNT_device_to_waiting);
 		if (has(CORUN_MECHANISM_IO))
@@ -98,7 +102,7 @@ static void note_interrupt(u32 slot, u32 id, struct task_ctx *sender)
 		__sync_fetch_and_or(
 			&r->ipi_from.word[corun_vcpuset_index(from)],
 			corun_vcpuset_bit(from));
-	if (!r->waits_since_ns) {
+	if (!r->waits_since_ns || r->pid == woken_pid) {
 		count(CORUN_COUNT_ipis_to_asleep);
 		return;
 	}
@@ -109,50 +113,63 @@ static void note_interrupt(u32 slot, u32 id, struct task_ctx *sender)
 }
 
 /*
- * The local APIC of vCPU @id accepted an interrupt; we are in the sender's
- * context. From an interrupt of the host's, that is whoever ran: nobody is told.
+ * vCPU @id of @kvm, or of the VM that the current thread belongs to, is sent an interrupt,
+ * which woke thread @woken_pid. We are in the sender's context; from an interrupt of the
+ * host's, that is whoever ran, and nobody is told.
  */
-SEC("?tp/kvm/kvm_apic_accept_irq")
-int on_interrupt(struct trace_event_raw_kvm_apic_accept_irq___corun *ctx)
+static __always_inline void note_sent(struct cpu_ctx *c, u64 kvm, u32 id,
+				      u32 woken_pid)
 {
-	u32 id = ctx->apicid;
-	struct cpu_ctx *c = cpu_ctx_of((s32)bpf_get_smp_processor_id());
-	struct vcpu_rec *r = NULL;
-	struct task_struct *p;
 	struct task_ctx *t;
-	u32 *slot;
-	u32 tgid;
+	u32 *slot, tgid;
 
-	/*
-	 * Most are a vCPU's own timer. (Or come for the same id of another VM,
-	 * from an interrupt: nobody's, either.)
-	 */
-	if (c && c->running_id == id + 1)
-		return 0;
+	/* Most are a vCPU's own timer. */
+	if (c->running_id == id + 1)
+		return;
 	if (in_interrupt()) {
 		count(CORUN_COUNT_events_unattributed);
-		return 0;
+		return;
 	}
-	/*
-	 * Vain work here is dear: the receiver may be about to halt, and sleeps if the
-	 * interrupt is a moment late.
-	 */
-	if (c && c->running_id && c->run_start_ns)
-		r = rec_of(c->running_slot, id);
-	if (r && r->runs) {
-		count(CORUN_COUNT_ipis_to_running);
-		return 0;
-	}
-	p = bpf_get_current_task_btf();
 	t = current_vcpu();
-	if (t) {
-		note_interrupt(t->slot, id, t);
-		return 0;
+	if (t && (!kvm || t->kvm == kvm)) {
+		note_interrupt(t->slot, id, t, woken_pid);
+		return;
 	}
-	tgid = p->tgid;
-	slot = bpf_map_lookup_elem(&slot_by_tgid, &tgid);
+	tgid = bpf_get_current_task_btf()->tgid;
+	slot = kvm ? bpf_map_lookup_elem(&slot_by_kvm, &kvm)
+		   : bpf_map_lookup_elem(&slot_by_tgid, &tgid);
 	if (slot)
-		note_interrupt(*slot, id, NULL);
+		note_interrupt(*slot, id, NULL, woken_pid);
+}
+
+/*
+ * The local APIC of a vCPU has accepted an interrupt, and the vCPU was kicked or woken:
+ * nothing here delays that. A vCPU that is about to halt sleeps if its interrupt is a
+ * moment late, and to wake it takes longer than all of this.
+ */
+SEC("?fexit/__apic_accept_irq")
+int BPF_PROG(on_interrupt, struct kvm_lapic___corun *apic)
+{
+	struct cpu_ctx *c = cpu_ctx_of((s32)bpf_get_smp_processor_id());
+	struct kvm_vcpu___corun *vcpu = apic->vcpu;
+	u32 woken_pid;
+
+	if (!c)
+		return 0;
+	woken_pid = c->woken_pid;
+	c->woken_pid = 0;
+	note_sent(c, (u64)vcpu->kvm, vcpu->vcpu_id, woken_pid);
+	return 0;
+}
+
+/* The same for kernels that have no such function: the interrupt is on its way. */
+SEC("?tp/kvm/kvm_apic_accept_irq")
+int on_interrupt_early(struct trace_event_raw_kvm_apic_accept_irq___corun *ctx)
+{
+	struct cpu_ctx *c = cpu_ctx_of((s32)bpf_get_smp_processor_id());
+
+	if (c)
+		note_sent(c, 0, ctx->apicid, 0);
 	return 0;
 }
 

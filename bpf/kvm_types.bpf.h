@@ -12,6 +12,10 @@ struct kvm_vcpu___corun {
 	bool wants_to_run;
 } __attribute__((preserve_access_index));
 
+struct kvm_lapic___corun {
+	struct kvm_vcpu___corun *vcpu;
+} __attribute__((preserve_access_index));
+
 /*
  * Whether @vcpu is inside KVM_RUN. Ioctls load a vCPU too, on whatever thread
  * the VMM uses. Kernels that do not tell: taken for granted.

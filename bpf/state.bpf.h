@@ -126,6 +126,8 @@ struct cpu_ctx {
 	u64 urgent_end_ns;
 	/* Id of the vCPU that runs here, plus 1; 0: no vCPU. */
 	u32 running_id;
+	/* Thread of the vCPU that was woken from here and waits; 0: of none. */
+	u32 woken_pid;
 	/* Slot whose gang this pCPU was kicked for, and its leader's end; 0: none. */
 	u32 gang_slot;
 	u64 gang_end_ns;

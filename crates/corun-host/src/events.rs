@@ -2,6 +2,7 @@
 //! The kernel's functions and tracepoints that corun's programs attach to, and
 //! what is lost on a kernel that lacks one: asked, not told by version.
 
+use crate::error::{During, Result};
 use std::collections::BTreeSet;
 
 /// A place to attach to.
@@ -78,12 +79,21 @@ events! {
         "paravirtual yields are not counted";
     IPI_SENT: tracepoint "kvm_apic_accept_irq" of Kvm,
         "IPIs and shootdowns are not seen; device interrupts include IPIs and timers";
+    IPI_ACCEPTED: function "__apic_accept_irq" of Kvm,
+        "IPIs are noted before they are delivered, which is later for it";
     INJECTED: tracepoint "kvm_inj_virq" of Kvm,
         "interrupts that guests take are not seen: no IPI delays, no device interrupts";
     ENTRY: tracepoint "kvm_entry" of Kvm,
         "traces do not tell when guests are entered";
     EXIT: tracepoint "kvm_exit" of Kvm,
         "exits are not counted by reason; traces do not tell where guests were";
+}
+
+/// The names of all, in order of the alphabet.
+pub fn names() -> Vec<&'static str> {
+    let mut names: Vec<_> = ALL.iter().map(|event| event.name).collect();
+    names.sort_unstable();
+    names
 }
 
 impl Event {
@@ -109,6 +119,21 @@ impl Present {
         let wanted: BTreeSet<&'static str> = ALL.iter().map(|e| e.symbol).collect();
         let names = kallsyms.lines().filter_map(|l| l.split_whitespace().nth(2));
         Self(names.filter_map(|n| wanted.get(n).copied()).collect())
+    }
+
+    /// Looks through the running kernel's.
+    pub(crate) fn here() -> Result<Self> {
+        let symbols = std::fs::read_to_string("/proc/kallsyms");
+        Ok(Self::of(&symbols.during("reading /proc/kallsyms")?))
+    }
+
+    /// The same without those named.
+    pub(crate) fn without(mut self, names: &[String]) -> Self {
+        let hidden = ALL.iter().filter(|e| names.iter().any(|n| n == e.name));
+        for event in hidden {
+            self.0.remove(event.symbol);
+        }
+        self
     }
 
     /// True when the kernel has `event`.
@@ -173,7 +198,7 @@ mod tests {
     #[test]
     fn kvms_are_told_from_the_rest() {
         for event in ALL {
-            let is_named_so = event.name.starts_with("kvm_");
+            let is_named_so = event.name.starts_with("kvm_") || *event == IPI_ACCEPTED;
             assert_eq!(event.of_kvm, is_named_so, "{}", event.name);
         }
     }

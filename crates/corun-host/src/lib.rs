@@ -41,5 +41,6 @@ pub use account_reader::account_reader;
 pub use corun_policy::Mechanisms;
 pub use corun_symbols::Source as SymbolSource;
 pub use error::{HostError, Result};
+pub use events::names as event_names;
 pub use hook_costs::HookCost;
 pub use options::RunOptions;

@@ -25,6 +25,8 @@ pub struct RunOptions {
     pub json: bool,
     /// Names of hazards that the user takes responsibility for.
     pub ignored_hazards: Vec<String>,
+    /// Events of the kernel that are not to be made use of, by name.
+    pub without_events: Vec<String>,
 }
 
 impl Default for RunOptions {
@@ -38,6 +40,7 @@ impl Default for RunOptions {
             stats: None,
             json: false,
             ignored_hazards: Vec::new(),
+            without_events: Vec::new(),
         }
     }
 }

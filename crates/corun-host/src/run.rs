@@ -4,6 +4,7 @@
 pub(crate) mod report;
 
 use crate::error::{During, HostError, Result};
+use crate::events::Present;
 use crate::guests::{Guests, Kernels};
 use crate::halt::{HaltSteering, Places};
 use crate::kernel_exit::KernelExit;
@@ -40,8 +41,10 @@ pub fn run(options: &RunOptions, stop: &AtomicBool) -> Result<()> {
         Places::default(),
     );
     loop {
-        let mut scheduler = Scheduler::load(&tunables, options.mechanisms, &symbols)?;
+        let present = Present::here()?.without(&options.without_events);
+        let mut scheduler = Scheduler::load(&tunables, options.mechanisms, &symbols, present)?;
         reporter.scheduling(options, &tunables)?;
+        reporter.missing(&scheduler.missing)?;
         let costs = options
             .hook_costs
             .then(|| scheduler.count_costs())

@@ -3,6 +3,7 @@
 
 use crate::counters::{self, Counters};
 use crate::error::{During, HostError, Result};
+use crate::events::Present;
 use crate::features;
 use crate::guests;
 use crate::hook_costs::HookCosts;
@@ -33,6 +34,8 @@ pub(crate) struct Scheduler {
     names: Vec<String>,
     /// Whether VM discovery is attached; not before kvm is loaded.
     pub(crate) discovers: bool,
+    /// Events that are wanted and not there, and what is lost without them.
+    pub(crate) missing: Vec<String>,
     // Dropped in this order: the scheduler leaves first.
     struct_ops: Option<Link>,
     _hooks: Vec<Link>,
@@ -44,6 +47,7 @@ impl Scheduler {
         tunables: &Tunables,
         mechanisms: Mechanisms,
         symbols: &Library,
+        present: Present,
     ) -> Result<Self> {
         libbpf_rs::set_print(Some((PrintLevel::Warn, print_warning)));
         // The skeleton borrows its object; a load happens once, or once more
@@ -72,6 +76,7 @@ impl Scheduler {
             mechanisms,
             kvm: discovers,
             symbols: !symbols.images().is_empty(),
+            present,
         };
         wanted.choose(&mut open.progs);
         // A helper of scx's headers that nothing here uses.
@@ -97,6 +102,7 @@ impl Scheduler {
             skel,
             names,
             discovers,
+            missing: wanted.missing(),
             struct_ops: Some(struct_ops),
             _hooks: hooks,
         })

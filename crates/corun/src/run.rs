@@ -2,7 +2,8 @@
 //! `corun run`.
 
 use anyhow::Result;
-use corun_host::{Mechanisms, RunOptions, SymbolSource, hazards};
+use clap::builder::PossibleValuesParser;
+use corun_host::{Mechanisms, RunOptions, SymbolSource, event_names, hazards};
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -45,6 +46,11 @@ pub(crate) struct Args {
     /// Load although this hazard was found
     #[arg(long = "ignore-hazard", value_name = "NAME", value_parser = hazards::HAZARDS)]
     ignored_hazards: Vec<String>,
+    /// Do as on a kernel that lacks this function or tracepoint; for tests and
+    /// comparisons
+    #[arg(long = "without-event", value_name = "NAME", hide_possible_values = true,
+        value_parser = PossibleValuesParser::new(event_names()))]
+    without_events: Vec<String>,
 }
 
 pub(crate) fn run(args: &Args, stop: &AtomicBool) -> Result<()> {
@@ -58,6 +64,7 @@ pub(crate) fn run(args: &Args, stop: &AtomicBool) -> Result<()> {
         stats,
         json: args.json,
         ignored_hazards: args.ignored_hazards.clone(),
+        without_events: args.without_events.clone(),
     };
     crate::metrics::serve_beside(args.metrics, args.symbols.clone(), || {
         Ok(corun_host::run::run(&options, stop)?)

@@ -9,6 +9,8 @@ mod accounts;
 mod counted;
 #[path = "lab/doctor.rs"]
 mod doctor;
+#[path = "lab/events.rs"]
+mod events;
 #[path = "lab/robust.rs"]
 mod robust;
 #[path = "lab/shootdowns.rs"]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Which of the accounts' programs this kernel can carry.
 
-use crate::error::{During, Result};
+use crate::error::Result;
 use crate::events::{
     EXIT, Event, HALT, HALT_END, INJECTED, IPI_SENT, Present, SPIN, VCPU_PUT, YIELD_TO,
 };
@@ -11,8 +11,7 @@ use libbpf_rs::OpenProgramMut;
 /// Chooses the programs to load; tells of each event that is not there. The others must be:
 /// without them there are no accounts.
 pub(super) fn choose(progs: &mut OpenAccountsProgs<'_>) -> Result<Vec<String>> {
-    let symbols = std::fs::read_to_string("/proc/kallsyms").during("reading /proc/kallsyms")?;
-    Ok(choose_by(progs, &Present::of(&symbols)))
+    Ok(choose_by(progs, &Present::here()?))
 }
 
 fn choose_by(progs: &mut OpenAccountsProgs<'_>, present: &Present) -> Vec<String> {

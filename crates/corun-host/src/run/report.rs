@@ -65,6 +65,17 @@ impl Reporter {
         )
     }
 
+    /// What is lost for want of events that the kernel does not have.
+    pub(crate) fn missing(&self, missing: &[String]) -> Result<()> {
+        for event in missing {
+            self.print(
+                &format!("corun: no {event}\n"),
+                &json!({"event": "missing", "what": event}),
+            )?;
+        }
+        Ok(())
+    }
+
     pub(crate) fn vm(&self, change: &str, vm: &Vm) -> Result<()> {
         let text = format!(
             "corun: VM {:?} {change}: pid {}, {} vCPUs, weight {}, {:.3} s of CPU\n",

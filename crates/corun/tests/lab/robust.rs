@@ -13,7 +13,7 @@ const ENDINGS: u64 = 10;
 const OTHER_TASKS: u64 = 20;
 
 /// Shell functions: the next complete statistics of the corun that writes `$1`.
-const STATS: &str = r#"
+pub(crate) const STATS: &str = r#"
 stats() {
     n=$(grep -c '"event":"stats"' "$1"); i=0
     until [ $(grep -c '"event":"stats"' "$1") -ge $((n+2)) ]; do
@@ -24,14 +24,14 @@ stats() {
 "#;
 
 /// Objects that the script printed, one a line, of those that have `key`.
-fn objects(said: &str, key: &str) -> Vec<Value> {
+pub(crate) fn objects(said: &str, key: &str) -> Vec<Value> {
     said.lines()
         .filter_map(|line| serde_json::from_str::<Value>(line).ok())
         .filter(|value| value.get(key).is_some())
         .collect()
 }
 
-fn number(value: &Value, path: &str) -> u64 {
+pub(crate) fn number(value: &Value, path: &str) -> u64 {
     value
         .pointer(path)
         .and_then(Value::as_u64)

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What corun's scheduler sees of interrupts, and what it says where it cannot.
+
+use super::{AWAIT, in_lab, text};
+use crate::robust::{STATS, number, objects};
+
+/// A guest whose vCPU 0 sends IPIs to two that sleep in between, beside one that computes:
+/// seen at their delivery, before it, and not at all.
+const SEEN: &str = r#"
+corun lab-vms hold --program ipi --vcpus 3 --seconds 600 --name a > /tmp/a & A=$!
+corun lab-vms hold --program spin --vcpus 2 --seconds 600 --name b > /tmp/b & B=$!
+look() {
+    corun run --json --mechanisms ipi --stats 1 $2 > /tmp/log.$1 & P=$!
+    await /tmp/log.$1 '"change":"found"'
+    stats /tmp/log.$1; stats /tmp/log.$1 > /dev/null
+    stats /tmp/log.$1 | sed "s/^{/{\"with\":\"$1\",/"
+    grep '"event":"missing"' /tmp/log.$1 | sed "s/^{/{\"without\":\"$1\",/"
+    kill -INT $P; wait $P
+}
+early="--without-event __apic_accept_irq"
+look delivered
+look early "$early"
+look unseen "$early --without-event kvm_apic_accept_irq"
+kill -9 $A $B
+true
+"#;
+
+#[test]
+#[ignore = "boots the lab: make smoke"]
+fn interrupts_are_seen_where_the_kernel_lets_them_be() {
+    let said = text(&in_lab(&format!("{AWAIT}{STATS}{SEEN}"), &[]));
+    println!("{said}");
+    let stats = objects(&said, "with");
+    let ipis = |with: &str| {
+        let of = stats
+            .iter()
+            .find(|s| s["with"] == with)
+            .expect("statistics");
+        ["running", "waiting", "asleep"].map(|to| number(of, &format!("/counters/ipis_to_{to}")))
+    };
+    // Who sleeps is woken, and takes what comes: most interrupts find it so.
+    for with in ["delivered", "early"] {
+        let [running, waiting, asleep] = ipis(with);
+        assert!(running > 0 && waiting > 0, "{with}");
+        assert!(
+            asleep > waiting,
+            "{with}: {asleep} asleep, {waiting} waiting"
+        );
+    }
+    assert_eq!(ipis("unseen"), [0, 0, 0]);
+    let missing = objects(&said, "without");
+    let told = |with: &str, event: &str| {
+        let of = missing.iter().filter(|m| m["without"] == with);
+        let what = of.filter_map(|m| m["what"].as_str());
+        what.filter(|what| what.starts_with(event)).count()
+    };
+    assert_eq!(missing.len(), 3, "{missing:?}");
+    assert_eq!(told("early", "__apic_accept_irq: "), 1);
+    assert_eq!(told("unseen", "__apic_accept_irq: "), 1);
+    assert_eq!(told("unseen", "kvm_apic_accept_irq: "), 1);
+}
