@@ -61,6 +61,7 @@
 	X(vcpus_found) /* vCPU threads registered */                               \
 	X(vms_found) /* VMs registered */                                          \
 	X(vms_gone) /* VMs destroyed */                                            \
+	X(vms_gone_unseen) /* ... known only by the end of their process */        \
 	X(vms_untracked) /* VMs beyond the table: treated as host tasks */
 
 #define CORUN_COUNTER_INDEX(name) CORUN_COUNT_##name,

@@ -191,4 +191,36 @@ int BPF_PROG(on_destroy_vm, struct kvm *kvm_ptr)
 	return 0;
 }
 
+static bool process_lives(u32 tgid)
+{
+	struct task_struct *p = bpf_task_from_pid((s32)tgid);
+
+	if (p)
+		bpf_task_release(p);
+	return p;
+}
+
+/*
+ * User space asks for it once in a while: VMs whose end was missed give their slots
+ * back. One whose process is gone has no threads; should somebody else hold it, it is
+ * found again when it runs.
+ */
+SEC("syscall")
+int forget_ended_vms(void *ctx)
+{
+	u32 slot;
+
+	bpf_for(slot, 1, CORUN_MAX_SLOTS) {
+		u64 kvm = info_of(slot)->kvm;
+
+		if (slot >= nr_slots)
+			break;
+		if (!kvm || process_lives(info_of(slot)->tgid))
+			continue;
+		forget_vm(kvm);
+		count(CORUN_COUNT_vms_gone_unseen);
+	}
+	return 0;
+}
+
 #endif /* CORUN_DISCOVER_BPF_H */

@@ -68,7 +68,7 @@ events! {
     VCPU_DESTROY: function "kvm_arch_vcpu_destroy" of Kvm,
         "vCPUs that went keep their place";
     DESTROY_VM: function "kvm_arch_destroy_vm" of Kvm,
-        "VMs that went keep their place";
+        "of VMs that end only the end of their process is seen";
     SPIN: function "kvm_vcpu_on_spin" of Kvm,
         "spinning vCPUs are not noticed";
     HALT: function "kvm_vcpu_halt" of Kvm,

@@ -137,6 +137,7 @@ fn serve(
             _ => {}
         }
         if refreshed.is_none_or(|at| at.elapsed() >= REFRESH) {
+            scheduler.forget_ended_vms()?;
             let vms = scheduler.vms();
             scheduler.set_weights(&vms);
             let mut kernels = Told {

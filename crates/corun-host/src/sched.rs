@@ -19,7 +19,7 @@ use crate::vms::{self, Vm};
 use corun_policy::{Mechanisms, Tunables};
 use corun_symbols::{Evidence, Library, Match};
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
-use libbpf_rs::{Link, MapHandle, OpenObject, PrintLevel};
+use libbpf_rs::{Link, MapHandle, OpenObject, PrintLevel, ProgramInput};
 use std::mem::MaybeUninit;
 
 /// libbpf's own words: why a load failed is in its warnings.
@@ -137,6 +137,14 @@ impl Scheduler {
             tasks,
             maps: maps.collect::<Result<_>>()?,
         })
+    }
+
+    /// VMs whose end was missed give their slots back.
+    pub(crate) fn forget_ended_vms(&mut self) -> Result<()> {
+        let forget = &mut self.skel.progs.forget_ended_vms;
+        let run = forget.test_run(ProgramInput::default());
+        run.during("looking for VMs whose end was missed")?;
+        Ok(())
     }
 
     /// VMs found, with names and weights looked up now.

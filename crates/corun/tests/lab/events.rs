@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What corun's scheduler sees of interrupts, and what it says where it cannot.
+//! What corun's scheduler sees of KVM's events, and what it does and says where it cannot.
 
 use super::{AWAIT, in_lab, text};
 use crate::robust::{STATS, number, objects};
@@ -58,4 +58,31 @@ fn interrupts_are_seen_where_the_kernel_lets_them_be() {
     assert_eq!(told("early", "__apic_accept_irq: "), 1);
     assert_eq!(told("unseen", "__apic_accept_irq: "), 1);
     assert_eq!(told("unseen", "kvm_apic_accept_irq: "), 1);
+}
+
+/// VMs of which nobody tells that they end.
+const ENDED_VMS: u64 = 20;
+
+#[test]
+#[ignore = "boots the lab: make smoke"]
+fn vms_whose_end_was_missed_give_their_places_back() {
+    let script = format!(
+        "{AWAIT}{STATS}
+corun run --json --stats 1 --without-event kvm_arch_destroy_vm > /tmp/log & P=$!
+await /tmp/log '\"event\":\"stats\"'
+corun lab-vms churn --vms {ENDED_VMS} --json
+stats /tmp/log
+kill -INT $P; wait $P
+true
+"
+    );
+    let said = text(&in_lab(&script, &[]));
+    println!("{said}");
+    let stats = &objects(&said, "in_use")[0];
+    let found = number(stats, "/counters/vms_found");
+    assert!(found > ENDED_VMS / 2, "{found}");
+    assert_eq!(number(stats, "/counters/vms_gone"), found);
+    assert_eq!(number(stats, "/counters/vms_gone_unseen"), found);
+    assert_eq!(number(stats, "/in_use/vms"), 0);
+    assert_eq!(number(stats, "/in_use/vcpus"), 0);
 }
