@@ -62,6 +62,10 @@ pub struct Eevdf {
     /// numbers and no more than there are pCPUs: `cgroup_mode` `concur`, which is
     /// the default of 7.3. Before (`smp`) a VM's weight was one for the host.
     pub concur: bool,
+    /// A task that wakes preempts a vCPU only when that leaves its guest, at the latest
+    /// at the host's next tick: no interrupt is sent. Linux's `PREEMPT_LAZY` (6.13 and later;
+    /// `preempt=lazy`, the default where the kernel has it).
+    pub lazy: bool,
 }
 
 impl Default for Eevdf {
@@ -71,6 +75,7 @@ impl Default for Eevdf {
             tick_ns: 4_000_000,
             per_vm: true,
             concur: false,
+            lazy: false,
         }
     }
 }

@@ -384,6 +384,17 @@ impl Machine<'_> {
             self.arm(Event::Kick(p), self.now_ns + latency_ns);
         }
         self.requests.kicks.clear();
+        let mut i = 0;
+        while i < self.requests.lazy_kicks.len() {
+            let p = self.requests.lazy_kicks[i] as usize;
+            i += 1;
+            match self.pcpus[p].mode {
+                Mode::Guest | Mode::Host => self.pcpus[p].need_resched = true,
+                // Somebody waits: KVM polls no more.
+                Mode::Idle | Mode::Poll => self.arm(Event::Kick(p), self.now_ns),
+            }
+        }
+        self.requests.lazy_kicks.clear();
     }
 
     pub(crate) fn next_noise(&mut self, p: usize) {

@@ -267,7 +267,12 @@ impl HostScheduler for Eevdf {
             return;
         }
         if !host.cpus[cpu as usize].kicked && self.choose(host, cpu) == Some(task) {
-            host.kick(cpu);
+            // `resched_curr_lazy`
+            if self.config.lazy {
+                host.kick_lazily(cpu);
+            } else {
+                host.kick(cpu);
+            }
         }
         if self.rqs.rq(cpu).waiting.len() == 1 {
             self.arm(host, cpu);

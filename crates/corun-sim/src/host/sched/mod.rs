@@ -87,6 +87,9 @@ pub struct Requests {
     /// latency of a wake-up, busy ones after that of a preempting IPI (at once
     /// when the caller runs there).
     pub kicks: Vec<CpuId>,
+    /// Busy pCPUs that shall do so when they are in the host next: nobody interrupts
+    /// their guests.
+    pub lazy_kicks: Vec<CpuId>,
     /// pCPUs whose [`HostScheduler::timer`] is to be called, and when; replaces
     /// the pCPU's earlier timer. `u64::MAX` cancels.
     pub timers: Vec<(CpuId, u64)>,
@@ -108,6 +111,11 @@ impl Host<'_> {
     /// Asks that `cpu` picks again.
     pub fn kick(&mut self, cpu: CpuId) {
         self.requests.kicks.push(cpu);
+    }
+
+    /// Asks that `cpu` picks again when its guest is left, for whatever reason.
+    pub fn kick_lazily(&mut self, cpu: CpuId) {
+        self.requests.lazy_kicks.push(cpu);
     }
 
     /// Sets the timer of `cpu`; `u64::MAX` cancels it.

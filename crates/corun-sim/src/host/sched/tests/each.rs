@@ -3,7 +3,7 @@
 
 use super::MS;
 use super::kinds::{kind, kinds};
-use super::world::{Life, World, burners, task};
+use super::world::{Life, TICK_NS, World, burners, task};
 use crate::host::sched::build::CorunOptions;
 use crate::host::sched::{HostTask, TaskId, TaskState};
 use corun_policy::Mechanisms;
@@ -72,6 +72,28 @@ fn cfs_forgets_a_yield_when_another_is_far_behind() {
         assert!(world.yield_to(0, to, force));
         assert_eq!(world.current(0) == Some(to), granted, "force: {force}");
     }
+}
+
+/// `PREEMPT_LAZY`: who wakes beside a vCPU in its guest waits for that to leave it.
+#[test]
+fn lazily_who_wakes_waits_for_the_tick() {
+    let nap = Life::Naps {
+        run_ns: MS / 10,
+        sleep_ns: MS / 10,
+    };
+    let naps = |lazy| {
+        let mut eevdf = kind("eevdf");
+        eevdf.settings.eevdf.lazy = lazy;
+        let mut tasks = burners(&[1]);
+        tasks.push(task(1, nap));
+        let mut world = World::new(&eevdf, 1, tasks);
+        world.run(2_000 * MS);
+        world.used_ns[1] * 10 / MS
+    };
+    let ticks = 2_000 * MS / TICK_NS;
+    let (eager, lazy) = (naps(false), naps(true));
+    assert!(eager > 4 * ticks, "{eager} naps, {ticks} ticks");
+    assert!(lazy <= ticks + 1, "{lazy} naps, {ticks} ticks");
 }
 
 /// As the lab's host, Linux 7.3, shares: a third for a guest of which four vCPUs a second

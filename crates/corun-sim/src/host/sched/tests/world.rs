@@ -10,6 +10,8 @@ use crate::host::sched::{
 
 /// Latency of a kick. Nanoseconds.
 const KICK_NS: u64 = 2_000;
+/// When guests are left that nobody interrupts: at the host's ticks. Nanoseconds.
+pub(super) const TICK_NS: u64 = 4_000_000;
 
 /// What a task does.
 #[derive(Debug, Clone, Copy)]
@@ -128,6 +130,10 @@ impl World {
             let at_ns = &mut self.kick_at_ns[cpu as usize];
             *at_ns = (self.now_ns + KICK_NS).min(*at_ns);
             self.cpus[cpu as usize].kicked = true;
+        }
+        for cpu in self.requests.lazy_kicks.drain(..) {
+            let at_ns = &mut self.kick_at_ns[cpu as usize];
+            *at_ns = (self.now_ns + 1).next_multiple_of(TICK_NS).min(*at_ns);
         }
         for (cpu, at_ns) in self.requests.timers.drain(..) {
             self.timer_at_ns[cpu as usize] = at_ns;
