@@ -232,13 +232,14 @@ fn weights_hold_and_tables_say_so() {
 
 /// Cases of the lab with something that the simulator has no model of, and what it
 /// says of it.
-const LAB_ONLY: [(&str, &str); 8] = [
+const LAB_ONLY: [(&str, &str); 9] = [
     ("assists.toml", "the simulator loads no modules"),
     ("hostile.toml", "unknown workload `ipi-storm`"),
     ("locks.toml", "unknown workload `klock`"),
     ("locks-smoke.toml", "unknown workload `klock`"),
     ("mechanisms.toml", "kind = \"scx_bpfland\""),
     ("overhead.toml", "the simulator runs no programs"),
+    ("preempt.toml", "the simulator runs no programs"),
     ("shootdown.toml", "the simulator loads no modules"),
     ("stale.toml", "unknown workload `stale`"),
 ];

@@ -15,6 +15,7 @@ const SLOW_CLOCKS: [&str; 3] = ["acpi_pm", "hpet", "jiffies"];
 pub(super) fn check(root: &Root, cookie: Option<(i32, String)>, notes: &mut Notes) {
     kernel(root, notes);
     weights(root, notes);
+    preemption(root, notes);
     clock(root, notes);
     pause_loops(root, notes);
     interrupts(root, notes);
@@ -100,6 +101,26 @@ fn weights(root: &Root, notes: &mut Notes) {
              before 7.3: `echo smp > /sys/kernel/debug/sched/cgroup_mode`",
         )
         .seen("cgroup_mode is concur"),
+    );
+}
+
+/// `resched_curr_lazy()` sends no interrupt: a vCPU in its guest goes on until an exit.
+fn preemption(root: &Root, notes: &mut Notes) {
+    let modes = root.line("sys/kernel/debug/sched/preempt");
+    if root.runs_corun() || !modes.is_some_and(|m| m.contains("(lazy)")) {
+        return;
+    }
+    notes.find(
+        Finding::new(
+            "lazy-preemption",
+            Severity::Note,
+            "the kernel's scheduler does not interrupt a vCPU for one that woke: that waits until \
+             the other leaves its guest, at the latest for the host's next tick",
+            "`corun run`, which interrupts it; or full preemption: \
+             `echo full > /sys/kernel/debug/sched/preempt` (`preempt=full` on the kernel's \
+             command line)",
+        )
+        .seen("preempt is lazy"),
     );
 }
 
@@ -237,6 +258,11 @@ mod tests {
                 "concurrent-weights",
             ),
             (
+                "sys/kernel/debug/sched/preempt",
+                "full (lazy)",
+                "lazy-preemption",
+            ),
+            (
                 "sys/module/kvm_amd/parameters/pause_filter_count",
                 "0",
                 "ple-off",
@@ -277,6 +303,7 @@ mod tests {
             "sys/kernel/debug/sched/cgroup_mode",
             "up smp (concur) max tasks",
         );
+        tree.put("sys/kernel/debug/sched/preempt", "full (lazy)");
         tree.put("sys/kernel/sched_ext/root/ops", "corun");
         assert!(ids(&tree, None).is_empty());
     }

@@ -83,7 +83,9 @@ fn the_problem_is_named(report: &Value) {
         let of_vm = findings.iter().filter(|f| f["vm"].as_str() == vm);
         of_vm.filter_map(|f| f["id"].as_str()).collect()
     };
-    assert!(ids(None).contains(&"overcommit"), "{:?}", ids(None));
+    for id in ["overcommit", "concurrent-weights", "lazy-preemption"] {
+        assert!(ids(None).contains(&id), "no {id}: {:?}", ids(None));
+    }
     for vm in ["a", "b"] {
         let waits = |id: &&str| id.starts_with("ready-time");
         assert!(ids(Some(vm)).iter().any(waits), "{vm}: {:?}", ids(Some(vm)));
