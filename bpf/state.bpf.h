@@ -102,6 +102,11 @@ struct task_ctx {
 	u32 runs;
 	/* Slot in whose queue it is, plus 1; 0: in none. */
 	u32 queued_in;
+	/*
+	 * How many pCPUs it looked at when it woke. (Here, for the verifier follows a
+	 * variable that counts turns of a loop through all its values.)
+	 */
+	u32 looks;
 };
 
 /* Per pCPU. */

@@ -33,6 +33,7 @@ static __noinline void kick_for_wakeup(struct task_struct *p,
 	u32 prev_cpu = (u32)scx_bpf_task_cpu(p), i;
 	s32 first = -1;
 
+	t->looks = 0;
 	bpf_for(i, 0, nr_cpu_ids) {
 		u32 cpu = (prev_cpu + i) % nr_cpu_ids;
 		struct cpu_ctx *c = cpu_ctx_of((s32)cpu);
@@ -40,6 +41,8 @@ static __noinline void kick_for_wakeup(struct task_struct *p,
 
 		if (!c || !bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
 			continue;
+		if (t->looks++ == tun.wakeup_looks)
+			break;
 		wait_ns = preempts_in(t, slot, c, now_ns);
 		if (wait_ns >= least_ns)
 			continue;

@@ -76,7 +76,7 @@ pub enum Verdict {
 }
 
 // The same sizes and offsets are asserted in native.c.
-const _: () = assert!(size_of::<Tunables>() == 120);
+const _: () = assert!(size_of::<Tunables>() == 128);
 const _: () = assert!(size_of::<Vm>() == 32 && std::mem::offset_of!(Vm, weight) == 24);
 const _: () = assert!(size_of::<YieldInput>() == 3);
 const _: () = assert!(size_of::<Vcpu>() == 24 && std::mem::offset_of!(Vcpu, weight) == 16);

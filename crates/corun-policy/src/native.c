@@ -5,7 +5,7 @@
 #include "corun/region.h"
 #include "corun/vector.h"
 
-_Static_assert(sizeof(struct corun_tunables) == 120, "Tunables in lib.rs");
+_Static_assert(sizeof(struct corun_tunables) == 128, "Tunables in lib.rs");
 _Static_assert(sizeof(struct corun_vm) == 32, "Vm in lib.rs");
 _Static_assert(offsetof(struct corun_vm, weight) == 24, "Vm in lib.rs");
 _Static_assert(sizeof(struct corun_vcpu) == 24, "Vcpu in lib.rs");
@@ -19,7 +19,7 @@ _Static_assert(sizeof(struct corun_pool_window) == 48,
 	       "PoolWindow in boost.rs");
 _Static_assert(CORUN_GANG_MIN_GAPS == 2, "GANG_MIN_GAPS in boost.rs");
 _Static_assert(sizeof(struct corun_yield_input) == 3, "YieldInput in lib.rs");
-_Static_assert(sizeof(struct corun_vector) == 224, "Vector in vector.rs");
+_Static_assert(sizeof(struct corun_vector) == 232, "Vector in vector.rs");
 _Static_assert(offsetof(struct corun_vector, tun) == 104,
 	       "Vector in vector.rs");
 _Static_assert(CORUN_REGION_UNKNOWN == 0, "Region in region.rs");

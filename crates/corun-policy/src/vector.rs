@@ -52,7 +52,7 @@ pub struct Vector {
     pub tunables: Tunables,
 }
 
-const _: () = assert!(size_of::<Vector>() == 224 && std::mem::offset_of!(Vector, tunables) == 104);
+const _: () = assert!(size_of::<Vector>() == 232 && std::mem::offset_of!(Vector, tunables) == 104);
 
 impl Vector {
     /// A vector that has not run, with default tunables; inputs beyond

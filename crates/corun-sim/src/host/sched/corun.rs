@@ -178,10 +178,15 @@ impl Corun {
     fn kick_for_wakeup(&mut self, host: &mut Host<'_>, vm: usize, task: TaskId) {
         let prev_cpu = host.tasks[task as usize].cpu;
         let mut first = None;
+        let mut looks = 0;
         for cpu in around(prev_cpu, self.cpus.len()) {
             if !host.may_run_on(task, cpu) {
                 continue;
             }
+            if looks == self.tun.wakeup_looks {
+                break;
+            }
+            looks += 1;
             let Some(wait_ns) = self.preempts_in(host, vm, task, cpu) else {
                 continue;
             };
