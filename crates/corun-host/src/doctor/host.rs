@@ -83,11 +83,17 @@ fn kernel(root: &Root, notes: &mut Notes) {
     }
 }
 
+/// The kernel's fair class schedules vCPUs, and has chosen `mode` among those that its
+/// `file` lists, the chosen one in parentheses.
+fn fair_class_has(root: &Root, file: &str, mode: &str) -> bool {
+    let modes = root.line(&format!("sys/kernel/debug/sched/{file}"));
+    !root.runs_corun() && modes.is_some_and(|modes| modes.contains(&format!("({mode})")))
+}
+
 /// `calc_concur_shares()`: a group weighs its weight times its runnable average, rounded
-/// down to whole tasks. The file lists all modes, the chosen one in parentheses.
+/// down to whole tasks.
 fn weights(root: &Root, notes: &mut Notes) {
-    let modes = root.line("sys/kernel/debug/sched/cgroup_mode");
-    if root.runs_corun() || !modes.is_some_and(|m| m.contains("(concur)")) {
+    if !fair_class_has(root, "cgroup_mode", "concur") {
         return;
     }
     notes.find(
@@ -106,8 +112,7 @@ fn weights(root: &Root, notes: &mut Notes) {
 
 /// `resched_curr_lazy()` sends no interrupt: a vCPU in its guest goes on until an exit.
 fn preemption(root: &Root, notes: &mut Notes) {
-    let modes = root.line("sys/kernel/debug/sched/preempt");
-    if root.runs_corun() || !modes.is_some_and(|m| m.contains("(lazy)")) {
+    if !fair_class_has(root, "preempt", "lazy") {
         return;
     }
     notes.find(

@@ -2,7 +2,7 @@
 //! What corun's scheduler sees of KVM's events, and what it does and says where it cannot.
 
 use super::{AWAIT, in_lab, text};
-use crate::robust::{STATS, number, objects};
+use crate::robust::{STATS, number, objects, of_run};
 
 /// A guest whose vCPU 0 sends IPIs to two that sleep in between, beside one that computes:
 /// seen at their delivery, before it, and not at all.
@@ -32,10 +32,7 @@ fn interrupts_are_seen_where_the_kernel_lets_them_be() {
     println!("{said}");
     let stats = objects(&said, "with");
     let ipis = |with: &str| {
-        let of = stats
-            .iter()
-            .find(|s| s["with"] == with)
-            .expect("statistics");
+        let of = of_run(&stats, with);
         ["running", "waiting", "asleep"].map(|to| number(of, &format!("/counters/ipis_to_{to}")))
     };
     // Who sleeps is woken, and takes what comes: most interrupts find it so.

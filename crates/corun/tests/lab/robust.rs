@@ -31,6 +31,12 @@ pub(crate) fn objects(said: &str, key: &str) -> Vec<Value> {
         .collect()
 }
 
+/// The object of the run that the script called `with`.
+pub(crate) fn of_run<'a>(stats: &'a [Value], with: &str) -> &'a Value {
+    let of = stats.iter().find(|s| s["with"] == with);
+    of.unwrap_or_else(|| panic!("no statistics with {with}"))
+}
+
 pub(crate) fn number(value: &Value, path: &str) -> u64 {
     value
         .pointer(path)
@@ -242,10 +248,8 @@ fn hyper_vs_long_spin_notification_runs_the_preempted_sibling() {
     println!("{said}");
     let stats = objects(&said, "with");
     assert_eq!(stats.len(), 4, "{said}");
-    let counter = |with: &str, name: &str| {
-        let of = stats.iter().find(|s| s["with"] == with);
-        number(of.expect("statistics"), &format!("/counters/{name}"))
-    };
+    let counter =
+        |with: &str, name: &str| number(of_run(&stats, with), &format!("/counters/{name}"));
     // KVM's own choice reaches ops.yield, where only `yield` honours it.
     assert!(counter("none", "yields_asked") > 0);
     assert_eq!(counter("none", "yields_accepted"), 0);
