@@ -197,7 +197,8 @@ impl Machine<'_> {
         self.charge(p);
         let again = self.with_sched(|s, host| s.timer(host, p as CpuId, task));
         self.grant_requests(Some(p));
-        if again {
+        // A tick leaves the guest, so that who was to preempt it lazily does.
+        if again || self.pcpus[p].need_resched {
             self.resched(p);
         }
     }
