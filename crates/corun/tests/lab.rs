@@ -153,13 +153,6 @@ fn after<'a>(said: &'a str, word: &str) -> &'a str {
         .trim()
 }
 
-/// What the report of a recording says of guest a's calls, as their initiators saw them.
-fn calls_of_a(report: &Value) -> &Value {
-    let vms = report["vms"].as_array().expect("VMs");
-    let a = vms.iter().find(|vm| vm["name"] == "a").expect("a");
-    &a["shootdowns"]["calls_seen"]
-}
-
 fn smoke_result(host_kernel: &str) -> Value {
     let output = corun(&[
         "lab",

@@ -2,7 +2,7 @@
 //! Shootdowns last as long as the guest says, by executed instructions: in real time the
 //! emulated host's are no two alike.
 
-use super::{CaseFile, TWO_SHOOTERS, after, calls_of_a, in_lab, text};
+use super::{CaseFile, TWO_SHOOTERS, after, in_lab, text};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -116,6 +116,13 @@ fn counted(said: &str, word: &str) -> Counts {
         line.is_some_and(|l| l.trim() == number)
     });
     Counts::parse(of.unwrap_or_else(|| panic!("no counts {number} in:\n{said}")))
+}
+
+/// What the report of a recording says of guest a's calls, as their initiators saw them.
+fn calls_of_a(report: &Value) -> &Value {
+    let vms = report["vms"].as_array().expect("VMs");
+    let a = vms.iter().find(|vm| vm["name"] == "a").expect("a");
+    &a["shootdowns"]["calls_seen"]
 }
 
 #[test]
