@@ -220,4 +220,15 @@ __weak u32 choose_sibling(u32 slot, u32 from, s32 cpu)
 	return choice.best;
 }
 
+/* Leaves a hint on @c: @from, of @slot's VM, gives way to thread @pid of it. */
+static void leave_hint(struct cpu_ctx *c, struct task_struct *from, u32 slot,
+		       u32 pid)
+{
+	c->hint_slice_ns = corun_yield_slice(from->scx.slice, tunables());
+	c->hint_made_ns = bpf_ktime_get_ns();
+	c->hint_slot = slot;
+	c->hint_pid = pid;
+	c->turn_end_ns = 0;
+}
+
 #endif /* CORUN_BOOST_BPF_H */

@@ -139,11 +139,7 @@ bool BPF_STRUCT_OPS(corun_yield, struct task_struct *from,
 	    !c || !f)
 		return false;
 	count(CORUN_COUNT_yields_accepted);
-	c->hint_slice_ns = corun_yield_slice(from->scx.slice, tunables());
-	c->hint_made_ns = bpf_ktime_get_ns();
-	c->hint_slot = f->slot;
-	c->hint_pid = yield_target(f, to->pid, cpu);
-	c->turn_end_ns = 0;
+	leave_hint(c, from, f->slot, yield_target(f, to->pid, cpu));
 	scx_bpf_task_set_slice(from, 0);
 	return true;
 }

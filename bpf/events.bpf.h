@@ -40,12 +40,7 @@ static void hand_over(u32 slot, u32 pid)
 
 	if (!c)
 		return;
-	c->hint_slice_ns = corun_yield_slice(
-		bpf_get_current_task_btf()->scx.slice, tunables());
-	c->hint_made_ns = bpf_ktime_get_ns();
-	c->hint_slot = slot;
-	c->hint_pid = pid;
-	c->turn_end_ns = 0;
+	leave_hint(c, bpf_get_current_task_btf(), slot, pid);
 	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 }
 
@@ -81,12 +76,15 @@ static void note_interrupt(u32 slot, u32 id, struct task_ctx *sender,
 			   u32 woken_pid)
 {
 	struct vcpu_rec *r = rec_of(slot, id);
+	bool waited;
 	u32 from;
 
 	if (!r || !r->pid)
 		return;
+	/* Before it was sent: whom it woke waits only since. */
+	waited = r->waits_since_ns && r->pid != woken_pid;
 	if (!sender) {
-		if (!r->waits_since_ns || r->pid == woken_pid)
+		if (!waited)
 			return;
 		count(CORUN_COUNT_device_to_waiting);
 		if (has(CORUN_MECHANISM_IO))
@@ -102,7 +100,7 @@ static void note_interrupt(u32 slot, u32 id, struct task_ctx *sender,
 		__sync_fetch_and_or(
 			&r->ipi_from.word[corun_vcpuset_index(from)],
 			corun_vcpuset_bit(from));
-	if (!r->waits_since_ns || r->pid == woken_pid) {
+	if (!waited) {
 		count(CORUN_COUNT_ipis_to_asleep);
 		return;
 	}
