@@ -15,6 +15,14 @@ use std::time::{Duration, Instant};
 /// How long a guest may take to load its module.
 const MODULE_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// How long guests with `vcpus` in all may take to boot. Emulated ones need 3 to 16 s,
+/// longer when many boot at once, and several times as long where others use the machine
+/// (60 s were too few for six guests of one vCPU with two other labs beside them). Below
+/// the runner's patience with a silent driver.
+fn boot_timeout(vcpus: u32) -> Duration {
+    (Duration::from_mins(1) + Duration::from_secs(10) * vcpus).min(Duration::from_secs(170))
+}
+
 /// Introduces the driver to the runner.
 pub(super) fn hello(session: &mut Session) -> Result<()> {
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
@@ -52,9 +60,8 @@ pub(super) fn start_guests(session: &mut Session, case: &Case) -> Result<Vmm> {
 fn await_agents(session: &mut Session, case: &Case, begin: Instant) -> Result<()> {
     let mut waiting: BTreeMap<&str, &Guest> =
         case.guests.iter().map(|g| (g.name.as_str(), g)).collect();
-    // Emulated guests need 3 to 16 s, and longer when many boot at once.
     let vcpus: u32 = case.guests.iter().map(|g| g.vcpus).sum();
-    let deadline = begin + Duration::from_secs(30) + Duration::from_secs(5) * vcpus;
+    let deadline = begin + boot_timeout(vcpus);
     while let Some(name) = waiting.keys().next().copied() {
         let (from, at, event) = session.next_event(deadline, name, "booting")?;
         let Some(guest) = waiting.remove(from.as_str()) else {
