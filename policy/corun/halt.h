@@ -20,7 +20,9 @@
  * Down is fast, up is slow: a wrong "no" costs some wake-ups a few microseconds,
  * a wrong "yes" costs others their turn. An attempt to go up that is regretted
  * before it is as old as the wait before it doubles that wait, so that polling
- * which causes the very contention that ends it is tried ever more seldom.
+ * which causes the very contention that ends it is tried ever more seldom. What was
+ * regretted, was for what the guests did then: when vCPUs sleep twice or half as often
+ * as before, the next attempt waits no longer than the first.
  */
 #ifndef CORUN_HALT_H
 #define CORUN_HALT_H
@@ -104,6 +106,8 @@ struct corun_halt_window {
 	/* CPU time of polls that ended so, and of those followed by a sleep. */
 	u64 hit_ns;
 	u64 vain_ns;
+	/* vCPUs that were woken from a sleep (kvm's halt_wakeup). */
+	u64 wakeups;
 };
 
 /* What a window says. Stable: counters and vectors carry it. */
@@ -141,8 +145,8 @@ struct corun_halt {
 	u32 quiet_windows;
 	/* How many of them the next step up needs. */
 	u32 hold_windows;
-	/* Padding that both sides of the FFI know of. */
-	u32 reserved;
+	/* Wake-ups in a second of CPU time without polls, of late; 0 at first. */
+	u32 wakeups_per_s;
 };
 
 /* Begins with the operator's value. */
@@ -153,7 +157,7 @@ CORUN_INLINE void corun_halt_init(struct corun_halt *halt, u64 operator_ns,
 	halt->mode = CORUN_HALT_STEADY;
 	halt->quiet_windows = 0;
 	halt->hold_windows = tun->calm_windows;
-	halt->reserved = 0;
+	halt->wakeups_per_s = 0;
 }
 
 /*
@@ -210,6 +214,40 @@ CORUN_INLINE void corun_halt_regret(struct corun_halt *halt, u32 mode,
 	}
 	halt->mode = mode;
 	halt->quiet_windows = 0;
+}
+
+/*
+ * Wake-ups in a second of CPU time that say nothing: an idle guest's clocks and
+ * daemons have some tens.
+ */
+#define CORUN_HALT_FEW_WAKEUPS 200
+
+/*
+ * Forgets regrets when the guests do something else than then: without polls every
+ * halt ends by a wake-up, so their rates can be compared. True if it did. To be asked
+ * of each window before its verdict is followed.
+ */
+CORUN_INLINE bool corun_halt_note_load(struct corun_halt *halt,
+				       const struct corun_halt_window *win,
+				       const struct corun_halt_tunables *tun)
+{
+	u64 before = halt->wakeups_per_s;
+	u64 cpu_ms = win->cpu_ns / 1000000;
+	bool other;
+	u64 now;
+
+	if (halt->mode != CORUN_HALT_OFF || !cpu_ms)
+		return false;
+	now = win->wakeups * 1000 / cpu_ms;
+	if (now > 0xffffffff)
+		now = 0xffffffff;
+	other = now > before * 2 + CORUN_HALT_FEW_WAKEUPS ||
+		before > now * 2 + CORUN_HALT_FEW_WAKEUPS;
+	halt->wakeups_per_s = (u32)(other ? now : (before * 3 + now) / 4);
+	if (!other || halt->hold_windows == tun->calm_windows)
+		return false;
+	halt->hold_windows = tun->calm_windows;
+	return true;
 }
 
 /* A doubled value, at least @floor_ns and at most @ceiling_ns. */

@@ -39,7 +39,8 @@ enum corun_vector_op {
 	CORUN_OP_GANG_FOLLOWS = 20,
 	CORUN_OP_GANG_CROWDED = 21,
 	CORUN_OP_YIELD_AFFORDS = 22,
-	CORUN_OP_NR = 23,
+	CORUN_OP_HALT_NOTE_LOAD = 23,
+	CORUN_OP_NR = 24,
 };
 
 #define CORUN_VECTOR_IN 10
@@ -199,6 +200,24 @@ CORUN_INLINE void corun_vector_halt_judge(struct corun_vector *v)
 	v->out[0] = corun_halt_judge(&win, &tun);
 }
 
+/* out[1]: hold_windows | wakeups_per_s << 32. */
+CORUN_INLINE void corun_vector_halt_note_load(struct corun_vector *v)
+{
+	const struct corun_halt_tunables tun = CORUN_HALT_TUNABLES_DEFAULT;
+	struct corun_halt_window win = {
+		.cpu_ns = v->in[3],
+		.wakeups = v->in[4],
+	};
+	struct corun_halt halt = {
+		.mode = (u32)v->in[0],
+		.hold_windows = (u32)v->in[1],
+		.wakeups_per_s = (u32)v->in[2],
+	};
+
+	v->out[0] = corun_halt_note_load(&halt, &win, &tun);
+	v->out[1] = halt.hold_windows | (u64)halt.wakeups_per_s << 32;
+}
+
 /* out[1]: mode | quiet_windows << 8 | hold_windows << 32. */
 CORUN_INLINE void corun_vector_halt_step(struct corun_vector *v)
 {
@@ -281,6 +300,9 @@ CORUN_INLINE void corun_vector_run(struct corun_vector *v)
 		break;
 	case CORUN_OP_HALT_STEP:
 		corun_vector_halt_step(v);
+		break;
+	case CORUN_OP_HALT_NOTE_LOAD:
+		corun_vector_halt_note_load(v);
 		break;
 	}
 }

@@ -122,5 +122,10 @@ unsafe extern "C" {
         operator_ns: u64,
         tun: *const HaltTunables,
     );
+    pub(crate) fn corun_native_halt_note_load(
+        halt: *mut Halt,
+        window: *const HaltWindow,
+        tun: *const HaltTunables,
+    ) -> bool;
     pub(crate) fn corun_native_vector_run(vector: *mut Vector);
 }

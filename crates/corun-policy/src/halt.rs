@@ -49,6 +49,8 @@ pub struct HaltWindow {
     pub hit_ns: u64,
     /// CPU time of polls that a sleep followed.
     pub vain_ns: u64,
+    /// vCPUs that were woken from a sleep.
+    pub wakeups: u64,
 }
 
 /// `struct corun_halt`: what is kept between windows.
@@ -63,8 +65,8 @@ pub struct Halt {
     pub quiet_windows: u32,
     /// How many of them the next step up needs.
     pub hold_windows: u32,
-    /// Padding.
-    pub reserved: u32,
+    /// Wake-ups in a second of CPU time without polls, of late.
+    pub wakeups_per_s: u32,
 }
 
 /// `enum corun_halt_verdict`: what a window says.
@@ -88,7 +90,7 @@ pub enum HaltVerdict {
 const _: () = assert!(
     size_of::<HaltTunables>() == 48 && std::mem::offset_of!(HaltTunables, hold_max_windows) == 44
 );
-const _: () = assert!(size_of::<HaltWindow>() == 48);
+const _: () = assert!(size_of::<HaltWindow>() == 56);
 const _: () = assert!(size_of::<Halt>() == 24 && std::mem::offset_of!(Halt, hold_windows) == 16);
 
 impl Halt {
@@ -98,6 +100,13 @@ impl Halt {
         // SAFETY: both references are valid for the call.
         unsafe { ffi::corun_native_halt_init(&raw mut halt, operator_ns, tunables) };
         halt
+    }
+
+    /// Forgets regrets if the guests do something else than then; true if it did
+    /// (`corun_halt_note_load`). For each window, before [`Self::step`].
+    pub fn note_load(&mut self, window: &HaltWindow, tunables: &HaltTunables) -> bool {
+        // SAFETY: the references are valid for the call, this one exclusively.
+        unsafe { ffi::corun_native_halt_note_load(self, window, tunables) }
     }
 
     /// Takes note of a window; returns the value from now on

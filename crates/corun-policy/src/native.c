@@ -45,7 +45,7 @@ _Static_assert(CORUN_MECHANISM_YIELD == 1 && CORUN_MECHANISM_STRICT == 2 &&
 _Static_assert(sizeof(struct corun_halt_tunables) == 48, "in halt.rs");
 _Static_assert(offsetof(struct corun_halt_tunables, hold_max_windows) == 44,
 	       "in halt.rs");
-_Static_assert(sizeof(struct corun_halt_window) == 48, "in halt.rs");
+_Static_assert(sizeof(struct corun_halt_window) == 56, "in halt.rs");
 _Static_assert(sizeof(struct corun_halt) == 24, "in halt.rs");
 _Static_assert(offsetof(struct corun_halt, hold_windows) == 16, "in halt.rs");
 
@@ -112,6 +112,9 @@ u32 corun_native_halt_judge(const struct corun_halt_window *win,
 void corun_native_halt_step(struct corun_halt *halt, u32 verdict,
 			    u64 operator_ns,
 			    const struct corun_halt_tunables *tun);
+bool corun_native_halt_note_load(struct corun_halt *halt,
+				 const struct corun_halt_window *win,
+				 const struct corun_halt_tunables *tun);
 void corun_native_vector_run(struct corun_vector *v);
 
 u64 corun_native_share_vtime(u64 delta_ns, u32 weight)
@@ -293,6 +296,13 @@ void corun_native_halt_step(struct corun_halt *halt, u32 verdict,
 			    const struct corun_halt_tunables *tun)
 {
 	corun_halt_step(halt, verdict, operator_ns, tun);
+}
+
+bool corun_native_halt_note_load(struct corun_halt *halt,
+				 const struct corun_halt_window *win,
+				 const struct corun_halt_tunables *tun)
+{
+	return corun_halt_note_load(halt, win, tun);
 }
 
 void corun_native_vector_run(struct corun_vector *v)

@@ -5,7 +5,7 @@ use crate::{Tunables, ffi};
 use serde::Deserialize;
 
 /// The decisions, in the order of `enum corun_vector_op`.
-pub const OPS: [&str; 23] = [
+pub const OPS: [&str; 24] = [
     "share_vtime",
     "share_charge",
     "share_wake",
@@ -29,6 +29,7 @@ pub const OPS: [&str; 23] = [
     "gang_follows",
     "gang_crowded",
     "yield_affords",
+    "halt_note_load",
 ];
 
 /// Most inputs of a decision (`CORUN_VECTOR_IN`).

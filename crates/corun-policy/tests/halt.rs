@@ -122,7 +122,7 @@ proptest! {
         mut win in (0_u64..1 << 40, 0_u64..1 << 40, 0_u64..1 << 20, 0_u64..1 << 20,
                     0_u64..1 << 40, 0_u64..1 << 40).prop_map(
             |(cpu_ns, waiting_ns, polls, hits, hit_ns, vain_ns)| HaltWindow {
-                cpu_ns, waiting_ns, polls, hits: hits.min(polls), hit_ns, vain_ns,
+                cpu_ns, waiting_ns, polls, hits: hits.min(polls), hit_ns, vain_ns, wakeups: 0,
             }),
         more_ns in 0_u64..1 << 40,
     ) {
@@ -147,6 +147,7 @@ fn host(windows: usize, operator_ns: u64, answer: impl Fn(u64) -> HaltWindow) ->
                 cpu_ns: 200_000_000,
                 ..answer(halt.poll_ns)
             };
+            halt.note_load(&seen, &t);
             halt.step(judge(&seen, &t), operator_ns, &t)
         })
         .collect()
@@ -154,6 +155,35 @@ fn host(windows: usize, operator_ns: u64, answer: impl Fn(u64) -> HaltWindow) ->
 
 fn changes(values: &[u64]) -> usize {
     values.windows(2).filter(|pair| pair[0] != pair[1]).count()
+}
+
+/// Regretted whenever it is tried; without polls vCPUs sleep as often as `wakeups` says
+/// for the window. Windows with polls.
+fn tried(windows: usize, wakeups: impl Fn(usize) -> u64) -> usize {
+    let window = std::cell::Cell::new(0);
+    let values = host(windows, 200_000, |poll_ns| {
+        window.set(window.get() + 1);
+        let polls = if poll_ns > 0 { 1000 } else { 0 };
+        HaltWindow {
+            polls,
+            vain_ns: polls * 20_000,
+            wakeups: wakeups(window.get()),
+            waiting_ns: 50_000_000,
+            ..HaltWindow::default()
+        }
+    });
+    values.iter().filter(|ns| **ns > 0).count()
+}
+
+#[test]
+fn loads_that_differ_little_are_one() {
+    assert!(tried(1000, |i| 1000 + i as u64 % 3 * 300) <= 1000 / 50 + 5);
+}
+
+#[test]
+fn a_load_that_changes_at_each_window_is_tried_once_in_half_a_second_at_most() {
+    let tries = tried(1000, |i| i as u64 % 2 * 1000);
+    assert!((1000 / 50 + 5..=1000 / 6 + 1).contains(&tries), "{tries}");
 }
 
 #[test]

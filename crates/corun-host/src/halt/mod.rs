@@ -229,6 +229,7 @@ impl HaltSteering {
             hits: polls.hits,
             hit_ns: polls.hit_ns,
             vain_ns: polls.vain_ns,
+            wakeups: polls.wakeups,
         };
         let verdict = match judge(&window, &self.tunables) {
             // Nothing tells whether polls are worth it.
@@ -237,12 +238,14 @@ impl HaltSteering {
         };
         let before_ns = engaged.halt.poll_ns;
         let mut next = engaged.halt;
+        let other_load = next.note_load(&window, &self.tunables);
         let after_ns = next.step(verdict, engaged.operator_ns, &self.tunables);
         if after_ns != before_ns {
             set(&self.places, engaged, after_ns)?;
         }
         engaged.halt = next;
         self.report.window(&window, verdict);
+        self.report.other_loads += u64::from(other_load);
         self.report.changed(before_ns, after_ns);
         Ok(())
     }

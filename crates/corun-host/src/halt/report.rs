@@ -23,6 +23,8 @@ pub(crate) struct HaltReport {
     pub(crate) offs: u64,
     /// Times that it was resumed.
     pub(crate) resumes: u64,
+    /// Times that regrets were forgotten, for the guests did something else.
+    pub(crate) other_loads: u64,
     /// Times that the value was lowered, not to 0.
     pub(crate) shrinks: u64,
     /// Times that it was raised, not from 0.

@@ -11,6 +11,7 @@ pub(super) struct Polls {
     pub(super) hits: u64,
     pub(super) hit_ns: u64,
     pub(super) vain_ns: u64,
+    pub(super) wakeups: u64,
 }
 
 impl Polls {
@@ -22,6 +23,7 @@ impl Polls {
             hits: counter("halt_successful_poll")?,
             hit_ns: counter("halt_poll_success_ns")?,
             vain_ns: counter("halt_poll_fail_ns")?,
+            wakeups: counter("halt_wakeup")?,
         })
     }
 
@@ -37,6 +39,7 @@ impl Polls {
             hits: self.hits.checked_sub(earlier.hits)?,
             hit_ns: self.hit_ns.checked_sub(earlier.hit_ns)?,
             vain_ns: self.vain_ns.checked_sub(earlier.vain_ns)?,
+            wakeups: self.wakeups.checked_sub(earlier.wakeups)?,
         })
     }
 }
@@ -86,12 +89,14 @@ mod tests {
             hits: 5,
             hit_ns: 100,
             vain_ns: 100,
+            wakeups: 7,
         };
         let more = Polls {
             attempts: 15,
             hits: 9,
             hit_ns: 150,
             vain_ns: 110,
+            wakeups: 10,
         };
         let vm_left = Polls { hits: 2, ..more };
         assert_eq!(
@@ -100,7 +105,8 @@ mod tests {
                 attempts: 5,
                 hits: 4,
                 hit_ns: 50,
-                vain_ns: 10
+                vain_ns: 10,
+                wakeups: 3,
             }
         );
         assert_eq!(vm_left.since(&earlier), Polls::default());

@@ -14,6 +14,7 @@ pub(crate) struct FakeHost {
     windows: u32,
     waiting_ns: u64,
     vain_ns: u64,
+    wakeups: u64,
 }
 
 impl FakeHost {
@@ -31,6 +32,7 @@ impl FakeHost {
             windows: 0,
             waiting_ns: 0,
             vain_ns: 0,
+            wakeups: 0,
         };
         host.set(200_000);
         host.polls(0, 0, 0, 0);
@@ -61,9 +63,16 @@ impl FakeHost {
             ("halt_successful_poll", hits),
             ("halt_poll_success_ns", hit_ns),
             ("halt_poll_fail_ns", vain_ns),
+            ("halt_wakeup", self.wakeups),
         ] {
             fs::write(self.places.counters.join(name), format!("{value}\n")).unwrap();
         }
+    }
+
+    /// vCPUs were woken so often in the window to come, and nobody polled.
+    fn sleeps(&mut self, wakeups: u64) {
+        self.wakeups += wakeups;
+        self.polls(1000, 0, 0, self.vain_ns);
     }
 
     /// 2 % of a window is polled in vain.
@@ -121,6 +130,35 @@ fn off_while_others_want_the_cpu_in_vain_and_back_when_they_do_not() {
     assert_eq!(host.value_ns(), 200_000);
     assert!(!host.places.left.exists(), "nothing is left to undo");
     assert_eq!((steering.report.offs, steering.report.resumes), (1, 1));
+}
+
+#[test]
+fn another_load_is_tried_as_if_it_were_the_first() {
+    let mut host = FakeHost::new();
+    let mut steering = host.start();
+    let busy_ns = 50_000_000;
+    host.window(&mut steering, 0);
+    // Regretted three times: the next attempt would wait for 40 windows.
+    for windows in [5, 10, 20] {
+        host.polls_in_vain();
+        host.window(&mut steering, busy_ns);
+        assert_eq!(host.value_ns(), 0);
+        for _ in 0..windows {
+            host.sleeps(500);
+            host.window(&mut steering, busy_ns);
+        }
+        assert_eq!(host.value_ns(), 200_000);
+    }
+    host.polls_in_vain();
+    host.window(&mut steering, busy_ns);
+    host.sleeps(500);
+    host.window(&mut steering, busy_ns);
+    assert_eq!((host.value_ns(), steering.report.other_loads), (0, 0));
+    for _ in 0..4 {
+        host.sleeps(1500);
+        host.window(&mut steering, busy_ns);
+    }
+    assert_eq!((host.value_ns(), steering.report.other_loads), (200_000, 1));
 }
 
 #[test]

@@ -73,6 +73,7 @@ impl Machine<'_> {
             Place::Blocked if !self.wakeable(v) => {}
             Place::Blocked => {
                 self.halt_ended(v);
+                self.steering.woken();
                 self.wake_vcpu(v, None);
             }
             Place::On(p) => self.interrupt_on(p, v, kinds),

@@ -48,6 +48,11 @@ impl HaltSteering {
         }) += ns;
     }
 
+    /// A halted vCPU that slept is woken.
+    pub(crate) fn woken(&mut self) {
+        self.window.wakeups += 1;
+    }
+
     /// A task got a pCPU that it waited for.
     pub(crate) fn waited(&mut self, ns: u64) {
         self.window.waiting_ns += ns;
@@ -57,6 +62,7 @@ impl HaltSteering {
         let mut window = std::mem::take(&mut self.window);
         window.cpu_ns = WINDOW_NS * pcpus;
         let verdict = judge(&window, &self.tunables);
+        self.halt.note_load(&window, &self.tunables);
         self.halt.step(verdict, DEFAULT_NS, &self.tunables);
     }
 }
