@@ -19,10 +19,12 @@ use std::time::{Duration, Instant};
 /// The VMM's program: the build of QEMU with microvm alone.
 const PROGRAM: &str = "qemu-system-x86_64-microvm";
 /// What guests are booted with: no timer calibration, no speculation fixes, no
-/// probing of hardware that a microvm lacks; each saves exits, which are slow here.
+/// probing of hardware that a microvm lacks; each saves exits, which are slow here. No
+/// statistics of DAMON, as in L1.
 const KERNEL_ARGS: &str = "console=ttyS0 quiet panic=-1 nokaslr no_timer_check \
     cryptomgr.notests 8250.nr_uarts=1 mitigations=off random.trust_cpu=on tsc=reliable \
-    initcall_blacklist=cmos_init,i8042_init rcupdate.rcu_cpu_stall_suppress=1 nowatchdog";
+    initcall_blacklist=cmos_init,i8042_init rcupdate.rcu_cpu_stall_suppress=1 nowatchdog \
+    damon_stat.enabled=0";
 /// How long a VMM may take to end when asked to.
 const END_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -338,7 +340,7 @@ mod tests {
             "guest=a,debug-threads=on",
             ",hv-tlbflush=on,",
             ",+pcid ",
-            " nowatchdog pti=on",
+            " pti=on",
             "path=/run/guest/a.sock,",
             "name=corun.agent",
         ] {
