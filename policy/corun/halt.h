@@ -22,7 +22,7 @@
  * before it is as old as the wait before it doubles that wait, so that polling
  * which causes the very contention that ends it is tried ever more seldom. What was
  * regretted, was for what the guests did then: when vCPUs sleep twice or half as often
- * as before, the next attempt waits no longer than the first.
+ * as before, the next attempt is near.
  */
 #ifndef CORUN_HALT_H
 #define CORUN_HALT_H
@@ -145,7 +145,7 @@ struct corun_halt {
 	u32 quiet_windows;
 	/* How many of them the next step up needs. */
 	u32 hold_windows;
-	/* Wake-ups in a second of CPU time without polls, of late; 0 at first. */
+	/* Wake-ups in a second of CPU time without polls, of late; 0: not known. */
 	u32 wakeups_per_s;
 };
 
@@ -223,6 +223,12 @@ CORUN_INLINE void corun_halt_regret(struct corun_halt *halt, u32 mode,
 #define CORUN_HALT_FEW_WAKEUPS 200
 
 /*
+ * Windows in which another load is seen before polling is tried for it: the first may
+ * have been half of the one before.
+ */
+#define CORUN_HALT_NEW_LOAD_WINDOWS 2
+
+/*
  * Forgets regrets when the guests do something else than then: without polls every
  * halt ends by a wake-up, so their rates can be compared. True if it did. To be asked
  * of each window before its verdict is followed.
@@ -241,12 +247,20 @@ CORUN_INLINE bool corun_halt_note_load(struct corun_halt *halt,
 	now = win->wakeups * 1000 / cpu_ms;
 	if (now > 0xffffffff)
 		now = 0xffffffff;
+	if (!now)
+		now = 1;
+	if (!before)
+		before = now;
 	other = now > before * 2 + CORUN_HALT_FEW_WAKEUPS ||
 		before > now * 2 + CORUN_HALT_FEW_WAKEUPS;
 	halt->wakeups_per_s = (u32)(other ? now : (before * 3 + now) / 4);
-	if (!other || halt->hold_windows == tun->calm_windows)
+	if (!other)
 		return false;
 	halt->hold_windows = tun->calm_windows;
+	if (halt->quiet_windows + CORUN_HALT_NEW_LOAD_WINDOWS <
+	    tun->calm_windows)
+		halt->quiet_windows =
+			tun->calm_windows - CORUN_HALT_NEW_LOAD_WINDOWS;
 	return true;
 }
 

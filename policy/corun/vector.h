@@ -200,7 +200,7 @@ CORUN_INLINE void corun_vector_halt_judge(struct corun_vector *v)
 	v->out[0] = corun_halt_judge(&win, &tun);
 }
 
-/* out[1]: hold_windows | wakeups_per_s << 32. */
+/* out: other | quiet_windows << 8, and hold_windows | wakeups_per_s << 32. */
 CORUN_INLINE void corun_vector_halt_note_load(struct corun_vector *v)
 {
 	const struct corun_halt_tunables tun = CORUN_HALT_TUNABLES_DEFAULT;
@@ -210,11 +210,13 @@ CORUN_INLINE void corun_vector_halt_note_load(struct corun_vector *v)
 	};
 	struct corun_halt halt = {
 		.mode = (u32)v->in[0],
+		.quiet_windows = (u32)v->in[5],
 		.hold_windows = (u32)v->in[1],
 		.wakeups_per_s = (u32)v->in[2],
 	};
 
 	v->out[0] = corun_halt_note_load(&halt, &win, &tun);
+	v->out[0] |= (u64)halt.quiet_windows << 8;
 	v->out[1] = halt.hold_windows | (u64)halt.wakeups_per_s << 32;
 }
 
