@@ -19,7 +19,7 @@ const PAGES: [(&str, &[&str]); 7] = [
     ("lab", &["../../docs/results/demo.json"]),
     (
         "mechanisms",
-        &["../../docs/results/mechanisms-tlb-lock.json"],
+        &["../../docs/results/mechanisms-waiting.json"],
     ),
     ("sim", &["tests/data/sim.json"]),
     ("repro", &["../../docs/results/sim-repro.json"]),
