@@ -133,7 +133,7 @@ fn off_while_others_want_the_cpu_in_vain_and_back_when_they_do_not() {
 }
 
 #[test]
-fn another_load_is_tried_as_if_it_were_the_first() {
+fn another_load_is_tried_soon() {
     let mut host = FakeHost::new();
     let mut steering = host.start();
     let busy_ns = 50_000_000;

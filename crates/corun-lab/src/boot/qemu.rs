@@ -11,7 +11,7 @@ use std::process::Command;
 /// L1's kernel command line. Only one serial port is probed: each costs time
 /// under emulation. `panic=-1` with QEMU's `-no-reboot` ends a dead kernel at
 /// once. DAMON's statistics, which Debian's kernels gather, look at all memory every
-/// 5 ms: with three guests that took up to 15 % of an emulated host.
+/// 5 ms: with three guests that took 10 to 12 % of an emulated host.
 const APPEND: &str = "console=ttyS0 panic=-1 quiet mitigations=off nokaslr cryptomgr.notests \
                       no_timer_check random.trust_cpu=on tsc=reliable 8250.nr_uarts=1 \
                       damon_stat.enabled=0";
