@@ -340,7 +340,7 @@ mod tests {
             "guest=a,debug-threads=on",
             ",hv-tlbflush=on,",
             ",+pcid ",
-            " pti=on",
+            " damon_stat.enabled=0 pti=on",
             "path=/run/guest/a.sock,",
             "name=corun.agent",
         ] {
