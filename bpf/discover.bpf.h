@@ -57,12 +57,82 @@ static u32 claim_slot(u64 kvm, u32 tgid)
 	return CORUN_HOST_SLOT;
 }
 
-/* The slot of @kvm; two vCPUs that come at once agree on one. */
+/* The VM in @slot is gone. Its threads may outlive it: nobody else clears these. */
+static void forget_vcpus(u32 slot)
+{
+	u32 id;
+
+	bpf_for(id, 0, CORUN_MAX_VCPUS) {
+		struct vcpu_rec *r = rec_of(slot, id);
+
+		if (r && r->pid)
+			__builtin_memset(r, 0, sizeof(*r));
+	}
+}
+
+/* The VM @kvm ends: its slot is free again. */
+static void forget_vm(u64 kvm)
+{
+	u32 *known = bpf_map_lookup_elem(&slot_by_kvm, &kvm);
+	struct vm_info *info;
+	u32 slot, tgid;
+
+	if (!known)
+		return;
+	slot = *known;
+	info = info_of(slot);
+	tgid = info->tgid;
+	bpf_map_delete_elem(&slot_by_kvm, &kvm);
+	bpf_map_delete_elem(&slot_by_tgid, &tgid);
+	info->tgid = 0;
+	/* Threads that still name this slot become host tasks from here on. */
+	__sync_fetch_and_add(&info->generation, 1);
+	forget_vcpus(slot);
+	__sync_lock_test_and_set(&info->kvm, 0);
+	count(CORUN_COUNT_vms_gone);
+}
+
+static bool process_lives(u32 tgid)
+{
+	struct task_struct *p = bpf_task_from_pid((s32)tgid);
+
+	if (p)
+		bpf_task_release(p);
+	return p;
+}
+
+/*
+ * Forgets the VM in @slot when its process is gone, and with it all threads: its end
+ * was missed. Several may see it at a time; who takes @tgid out forgets it.
+ */
+static void forget_if_ended(u32 slot)
+{
+	struct vm_info *info = info_of(slot);
+	u64 kvm = info->kvm;
+	u32 tgid = info->tgid;
+
+	if (!kvm || !tgid || process_lives(tgid))
+		return;
+	if (__sync_val_compare_and_swap(&info->tgid, tgid, 0) != tgid)
+		return;
+	bpf_map_delete_elem(&slot_by_tgid, &tgid);
+	forget_vm(kvm);
+	count(CORUN_COUNT_vms_gone_unseen);
+}
+
+/*
+ * The slot of @kvm; two vCPUs that come at once agree on one. The kernel gives the
+ * memory of a VM that ended to the next one: what another process left is not this VM's.
+ */
 static u32 slot_of_kvm(u64 kvm, u32 tgid)
 {
 	u32 *known = bpf_map_lookup_elem(&slot_by_kvm, &kvm);
 	u32 slot;
 
+	if (known && info_of(*known)->tgid != tgid) {
+		forget_if_ended(*known);
+		known = bpf_map_lookup_elem(&slot_by_kvm, &kvm);
+	}
 	if (known)
 		return *known;
 	slot = claim_slot(kvm, tgid);
@@ -127,19 +197,6 @@ static void register_vcpu(struct task_ctx *t, struct kvm_vcpu___corun *vcpu,
 	count(CORUN_COUNT_vcpus_found);
 }
 
-/* The VM in @slot is gone. Its threads may outlive it: nobody else clears these. */
-static void forget_vcpus(u32 slot)
-{
-	u32 id;
-
-	bpf_for(id, 0, CORUN_MAX_VCPUS) {
-		struct vcpu_rec *r = rec_of(slot, id);
-
-		if (r && r->pid)
-			__builtin_memset(r, 0, sizeof(*r));
-	}
-}
-
 SEC("?fentry/kvm_arch_vcpu_load")
 int BPF_PROG(on_vcpu_load, struct kvm_vcpu___corun *vcpu)
 {
@@ -161,27 +218,6 @@ int BPF_PROG(on_vcpu_load, struct kvm_vcpu___corun *vcpu)
 	return 0;
 }
 
-/* The VM @kvm ends: its slot is free again. */
-static void forget_vm(u64 kvm)
-{
-	u32 *known = bpf_map_lookup_elem(&slot_by_kvm, &kvm);
-	struct vm_info *info;
-	u32 slot, tgid;
-
-	if (!known)
-		return;
-	slot = *known;
-	info = info_of(slot);
-	tgid = info->tgid;
-	bpf_map_delete_elem(&slot_by_kvm, &kvm);
-	bpf_map_delete_elem(&slot_by_tgid, &tgid);
-	/* Threads that still name this slot become host tasks from here on. */
-	__sync_fetch_and_add(&info->generation, 1);
-	forget_vcpus(slot);
-	__sync_lock_test_and_set(&info->kvm, 0);
-	count(CORUN_COUNT_vms_gone);
-}
-
 SEC("?fentry/kvm_arch_destroy_vm")
 int BPF_PROG(on_destroy_vm, struct kvm *kvm_ptr)
 {
@@ -191,19 +227,9 @@ int BPF_PROG(on_destroy_vm, struct kvm *kvm_ptr)
 	return 0;
 }
 
-static bool process_lives(u32 tgid)
-{
-	struct task_struct *p = bpf_task_from_pid((s32)tgid);
-
-	if (p)
-		bpf_task_release(p);
-	return p;
-}
-
 /*
  * User space asks for it once in a while: VMs whose end was missed give their slots
- * back. One whose process is gone has no threads; should somebody else hold it, it is
- * found again when it runs.
+ * back. Should somebody else hold such a VM, it is found again when it runs.
  */
 SEC("syscall")
 int forget_ended_vms(void *ctx)
@@ -211,14 +237,9 @@ int forget_ended_vms(void *ctx)
 	u32 slot;
 
 	bpf_for(slot, 1, CORUN_MAX_SLOTS) {
-		u64 kvm = info_of(slot)->kvm;
-
 		if (slot >= nr_slots)
 			break;
-		if (!kvm || process_lives(info_of(slot)->tgid))
-			continue;
-		forget_vm(kvm);
-		count(CORUN_COUNT_vms_gone_unseen);
+		forget_if_ended(slot);
 	}
 	return 0;
 }

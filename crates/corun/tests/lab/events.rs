@@ -77,7 +77,9 @@ true
     println!("{said}");
     let stats = &objects(&said, "in_use")[0];
     let found = number(stats, "/counters/vms_found");
-    assert!(found > ENDED_VMS / 2, "{found}");
+    // One of the ten endings comes before any vCPU ran: nobody sees such a VM. All
+    // others are told apart, although many get the memory of one that ended.
+    assert_eq!(found, ENDED_VMS / 10 * 9);
     assert_eq!(number(stats, "/counters/vms_gone"), found);
     assert_eq!(number(stats, "/counters/vms_gone_unseen"), found);
     assert_eq!(number(stats, "/in_use/vms"), 0);
