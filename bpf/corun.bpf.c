@@ -77,7 +77,7 @@ void BPF_STRUCT_OPS(corun_enqueue, struct task_struct *p, u64 enq_flags)
 		wake_vtimes(p, t, slot);
 	if (is_vcpu(t))
 		note_waits(p, t, waking, scx_bpf_now());
-	enters_queue(t, slot);
+	enters_queue(p, t, slot);
 	count(CORUN_COUNT_enqueues);
 	scx_bpf_dsq_insert_vtime(p, CORUN_DSQ(slot), tun.slice_ns,
 				 t->vcpu.vtime_ns, enq_flags);

@@ -45,6 +45,7 @@ static u32 claim_slot(u64 kvm, u32 tgid)
 			continue;
 		info->tgid = tgid;
 		info->nr_vcpus = 0;
+		info->nr_pcpus = 0;
 		vm->vtime_ns = vtime_now_ns;
 		vm->used_ns = 0;
 		vm->vcpu_vtime_now_ns = 0;

@@ -54,39 +54,59 @@ static __noinline bool take_pid(u32 pid, s32 cpu, u64 slice_ns)
 	return moved;
 }
 
-/* Was @slot's queue looked at on @c, and nothing in it could run there? */
+/* Was @slot's queue looked at on @c, and nothing in it can run there? */
 static __always_inline bool has_tried(const struct cpu_ctx *c, u32 slot)
 {
 	return c->tried[(slot / 64) % (CORUN_MAX_SLOTS / 64)] &
 	       (1ULL << (slot % 64));
 }
 
+/* Nothing in @slot's queue can run on @c. */
+static __always_inline void note_tried(struct cpu_ctx *c, u32 slot)
+{
+	c->tried[(slot / 64) % (CORUN_MAX_SLOTS / 64)] |= 1ULL << (slot % 64);
+}
+
+/* Has @slot's queue a task for @cpu, the pCPU of @c, as far as a look tells? */
+static __always_inline bool has_for(struct cpu_ctx *c, s32 cpu, u32 slot)
+{
+	u64 vtime_ns;
+
+	if (!has_queued(slot) || has_tried(c, slot))
+		return false;
+	if (!state_of(slot)->bound || waits_for_cpu(slot, cpu, &vtime_ns))
+		return true;
+	note_tried(c, slot);
+	return false;
+}
+
 /*
- * The slot with the best claim among those with a task queued, leaving out
- * @except and those that @c tried; -1 when there is none.
+ * The slot with the best claim to @cpu among those with a task for it, leaving out
+ * @except; -1 when there is none.
  */
-static __noinline s32 best_slot(struct cpu_ctx *c, s32 except)
+static __noinline s32 best_slot(struct cpu_ctx *c, s32 cpu, s32 except)
 {
 	bool found = false;
 	u32 best = 0;
 	u32 slot;
 
 	bpf_for(slot, 0, nr_slots) {
-		if (!has_queued(slot) || slot == except || has_tried(c, slot))
+		if (slot == except ||
+		    (found && !corun_share_first(vm_of(slot), vm_of(best))) ||
+		    !has_for(c, cpu, slot))
 			continue;
-		if (!found || corun_share_first(vm_of(slot), vm_of(best)))
-			best = slot;
+		best = slot;
 		found = true;
 	}
 	return found ? (s32)best : -1;
 }
 
 /* The same, when @best is the best of all but @slot's (-1: there is none). */
-static s32 best_with(u32 slot, s32 best)
+static s32 best_with(struct cpu_ctx *c, s32 cpu, u32 slot, s32 best)
 {
 	s32 first = (s32)slot, second = best;
 
-	if (!has_queued(slot))
+	if (!has_for(c, cpu, slot))
 		return best;
 	if (best < 0)
 		return first;
@@ -98,28 +118,21 @@ static s32 best_with(u32 slot, s32 best)
 }
 
 /* Does @prev, whose slice is over, go on? @best: the other VM that waits. */
-static __noinline bool keeps(struct task_ctx *t, u32 slot, s32 best)
+static __noinline bool keeps(struct task_ctx *t, s32 cpu, u32 slot, s32 best)
 {
 	const struct corun_vm *other = best < 0 ? NULL : vm_of(best);
-	struct task_struct *head;
-	bool has_head = false;
 	u64 head_vtime_ns = 0;
+	bool has_head;
 
 	if (!corun_share_keeps(vm_of(slot), &t->vcpu, other, false, 0))
 		return false;
 	/* Siblings are looked for when it is up to them. */
 	if (!has_queued(slot))
 		return true;
-	bpf_rcu_read_lock();
-	head = __COMPAT_scx_bpf_dsq_peek(CORUN_DSQ(slot));
-	if (head) {
-		has_head = true;
-		head_vtime_ns = head->scx.dsq_vtime;
-		/* A sibling is urgent: it goes before any other. */
-		if (state_of(slot)->first_pid)
-			head_vtime_ns = t->vcpu.vtime_ns - 1;
-	}
-	bpf_rcu_read_unlock();
+	has_head = waits_for_cpu(slot, cpu, &head_vtime_ns);
+	/* A sibling is urgent: it goes before any other. */
+	if (state_of(slot)->first_pid)
+		head_vtime_ns = t->vcpu.vtime_ns - 1;
 	return corun_share_keeps(vm_of(slot), &t->vcpu, other, has_head,
 				 head_vtime_ns);
 }
@@ -154,9 +167,8 @@ static __noinline bool take_best(struct cpu_ctx *c, s32 cpu, s32 slot)
 			break;
 		}
 		/* All its tasks are bound to other pCPUs, or were just taken. */
-		c->tried[(slot / 64) % (CORUN_MAX_SLOTS / 64)] |=
-			1ULL << (slot % 64);
-		slot = best_slot(c, -1);
+		note_tried(c, (u32)slot);
+		slot = best_slot(c, cpu, -1);
 	}
 	if (!taken)
 		return false;
@@ -215,7 +227,7 @@ static bool follow_hint(s32 cpu, struct cpu_ctx *c)
 		count(CORUN_COUNT_yields_stale_aged);
 		return false;
 	}
-	best = best_slot(c, (s32)slot);
+	best = best_slot(c, cpu, (s32)slot);
 	if (!corun_yield_affords(vm_of(slot), best < 0 ? NULL : vm_of(best),
 				 lanes_of(slot), tunables())) {
 		count(CORUN_COUNT_yields_overdrawn);
@@ -336,7 +348,7 @@ static void dispatch_idle(s32 cpu, struct cpu_ctx *c)
 	s32 best;
 
 	if (!take_marked(cpu, c)) {
-		best = best_slot(c, -1);
+		best = best_slot(c, cpu, -1);
 		if (best < 0 || (!resume_turn(c, cpu, best, scx_bpf_now()) &&
 				 !take_best(c, cpu, best)))
 			return;
@@ -354,7 +366,7 @@ static void dispatch_after(struct task_struct *prev, struct task_ctx *t,
 	s32 best, next = -1;
 
 	settle(prev, t, slot);
-	best = best_slot(c, (s32)slot);
+	best = best_slot(c, cpu, (s32)slot);
 	if (!c->hint_pid && defers(t, slot, best)) {
 		turn_lasts(c, now_ns + tun.defer_ns);
 		run_on(prev, t, c, now_ns, tun.defer_ns);
@@ -370,12 +382,12 @@ static void dispatch_after(struct task_struct *prev, struct task_ctx *t,
 	}
 	if (next == (s32)slot)
 		best = -1;
-	if (!serving && keeps(t, slot, best))
+	if (!serving && keeps(t, cpu, slot, best))
 		count(CORUN_COUNT_keeps);
 	else if ((out_of_turn &&
-		  resume_turn(c, cpu, best_with(slot, best), now_ns)) ||
+		  resume_turn(c, cpu, best_with(c, cpu, slot, best), now_ns)) ||
 		 (next == (s32)slot && take_from(slot, cpu)) ||
-		 take_best(c, cpu, best_with(slot, best)))
+		 take_best(c, cpu, best_with(c, cpu, slot, best)))
 		return;
 	if (serving)
 		urgent_ends(c, now_ns);

@@ -64,11 +64,9 @@ static void settle(struct task_struct *p, struct task_ctx *t, u32 slot)
 /* How many pCPUs the VM in @slot, or the host, can use at once. */
 static u32 lanes_of(u32 slot)
 {
-	u32 vcpus = info_of(slot)->nr_vcpus;
+	u32 vcpus = info_of(slot)->nr_vcpus, pcpus = pcpus_of(slot);
 
-	if (slot == CORUN_HOST_SLOT || vcpus > nr_cpu_ids)
-		return nr_cpu_ids;
-	return vcpus;
+	return slot == CORUN_HOST_SLOT || vcpus > pcpus ? pcpus : vcpus;
 }
 
 /*

@@ -31,7 +31,8 @@ struct vm_info {
 	u32 generation;
 	/* vCPU threads registered. */
 	u32 nr_vcpus;
-	u32 reserved;
+	/* pCPUs that they may run on, all told, as user space says; 0: not yet known. */
+	u32 nr_pcpus;
 };
 
 /* What boosts know of the VM in a slot; user space sets the symbols. */
@@ -55,6 +56,9 @@ struct vm_state {
 	u32 first_pid;
 	/* Its vCPUs are started together. */
 	u32 coupled;
+	/* Not all of its tasks may run on every pCPU. */
+	u32 bound;
+	u32 reserved;
 };
 
 /* What others may know of a vCPU. */
@@ -252,6 +256,14 @@ static __always_inline struct corun_vm *vm_of(u32 slot)
 static __always_inline struct vm_info *info_of(u32 slot)
 {
 	return &vm_infos[slot & (CORUN_MAX_SLOTS - 1)];
+}
+
+/* How many pCPUs there are for the VM in @slot, or the host. */
+static __always_inline u32 pcpus_of(u32 slot)
+{
+	u32 pcpus = info_of(slot)->nr_pcpus;
+
+	return pcpus && pcpus < nr_cpu_ids ? pcpus : nr_cpu_ids;
 }
 
 static __always_inline struct cpu_ctx *cpu_ctx_of(s32 cpu)

@@ -12,12 +12,12 @@
 
 /*
  * Can all vCPUs of the VM in @slot run at the same time? One with more of them than there
- * are pCPUs gains nothing by long turns that begin and end together: its vCPUs wait for
- * siblings that have no pCPU, and the sooner others are chosen the better.
+ * are pCPUs for it gains nothing by long turns that begin and end together: its vCPUs wait
+ * for siblings that have no pCPU, and the sooner others are chosen the better.
  */
 static bool fits_host(u32 slot)
 {
-	return info_of(slot)->nr_vcpus <= nr_cpu_ids;
+	return info_of(slot)->nr_vcpus <= pcpus_of(slot);
 }
 
 /* A vCPU's turn on the pCPU of @c begins, and with it any other's has ended. */
@@ -40,7 +40,7 @@ static u64 aligned_slice(u32 slot, u64 now_ns)
 		return tun.slice_ns;
 	if (!fits_host(slot))
 		return corun_gang_crowded(s->coupled, info_of(slot)->nr_vcpus,
-					  nr_cpu_ids, tunables());
+					  pcpus_of(slot), tunables());
 	slice_ns = corun_gang_align(
 		s->coupled, elapsed_ns(now_ns, s->turn_end_ns), tunables());
 	s->turn_end_ns = now_ns + slice_ns;

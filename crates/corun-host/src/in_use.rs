@@ -75,14 +75,30 @@ fn vcpus(map: &impl MapCore, slots: usize) -> Result<u64> {
         .during("reading what is known of vCPUs")?;
     let known = read
         .take(slots * per_slot)
-        .filter(|(_, rec)| has_thread(rec));
+        .filter(|(_, rec)| thread_in(rec).is_some());
     Ok(known.count() as u64)
 }
 
-fn has_thread(rec: &[u8]) -> bool {
+/// Threads of the `vcpus` vCPUs that the VM in `slot` has, by `vcpu_recs`.
+pub(crate) fn threads(vcpu_recs: &impl MapCore, slot: usize, vcpus: u32) -> Vec<u32> {
+    let per_slot = usize::try_from(vcpu_recs.max_entries()).unwrap_or_default() / SLOTS_MAX;
+    let keys = (slot * per_slot..(slot + 1) * per_slot).filter_map(|key| u32::try_from(key).ok());
+    let recs = keys.filter_map(|key| {
+        let rec = vcpu_recs.lookup(&key.to_ne_bytes(), MapFlags::ANY);
+        rec.ok().flatten()
+    });
+    let threads = recs.filter_map(|rec| thread_in(&rec));
+    threads
+        .take(usize::try_from(vcpus).unwrap_or(usize::MAX))
+        .collect()
+}
+
+/// The thread of a vCPU's record, if it has one.
+fn thread_in(rec: &[u8]) -> Option<u32> {
     let at = offset_of!(types::vcpu_rec, pid);
-    rec.get(at..at + size_of::<u32>())
-        .is_some_and(|pid| pid.iter().any(|byte| *byte != 0))
+    let pid = rec.get(at..at + size_of::<u32>())?;
+    let pid = u32::from_ne_bytes(pid.try_into().ok()?);
+    (pid != 0).then_some(pid)
 }
 
 impl fmt::Display for InUse {
@@ -107,10 +123,10 @@ mod tests {
     fn a_record_is_in_use_while_it_names_a_thread() {
         let mut rec = vec![0xff; size_of::<types::vcpu_rec>()];
         let at = offset_of!(types::vcpu_rec, pid);
-        assert!(has_thread(&rec));
+        assert_eq!(thread_in(&rec), Some(u32::MAX));
         rec[at..at + 4].fill(0);
-        assert!(!has_thread(&rec));
-        assert!(!has_thread(&[]));
+        assert_eq!(thread_in(&rec), None);
+        assert_eq!(thread_in(&[]), None);
     }
 
     #[test]

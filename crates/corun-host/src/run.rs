@@ -139,7 +139,7 @@ fn serve(
         if refreshed.is_none_or(|at| at.elapsed() >= REFRESH) {
             scheduler.forget_ended_vms()?;
             let vms = scheduler.vms();
-            scheduler.set_weights(&vms);
+            scheduler.tell_about(&vms);
             let mut kernels = Told {
                 scheduler,
                 reporter,

@@ -164,20 +164,27 @@ impl Scheduler {
                 name: vms::name_of(&root, info.tgid),
                 pid: info.tgid,
                 vcpus: info.nr_vcpus,
+                pcpus: vms::cpus_of(
+                    &root,
+                    in_use::threads(&self.skel.maps.vcpu_recs, slot, info.nr_vcpus),
+                ),
                 weight: vms::weight_of(&root, info.tgid),
                 used_ns: vm.used_ns,
             })
             .collect()
     }
 
-    /// Tells the scheduler the weights of `vms`.
-    pub(crate) fn set_weights(&mut self, vms: &[Vm]) {
+    /// Tells the scheduler the weights of `vms`, and how many pCPUs there are for them.
+    pub(crate) fn tell_about(&mut self, vms: &[Vm]) {
         let Some(bss) = self.skel.maps.bss_data.as_mut() else {
             return;
         };
         for vm in vms {
             if let Some(slot) = bss.vms.get_mut(vm.slot) {
                 slot.weight = vm.weight;
+            }
+            if let Some(info) = bss.vm_infos.get_mut(vm.slot) {
+                info.nr_pcpus = vm.pcpus;
             }
         }
     }

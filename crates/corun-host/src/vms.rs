@@ -3,6 +3,8 @@
 
 use crate::root::Root;
 use serde::Serialize;
+use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 
 /// Weight of a cgroup that says nothing else (kernel: `CGROUP_WEIGHT_DFL`).
 const DEFAULT_WEIGHT: u32 = 100;
@@ -20,6 +22,8 @@ pub(crate) struct Vm {
     pub(crate) pid: u32,
     /// vCPU threads seen so far.
     pub(crate) vcpus: u32,
+    /// pCPUs that they may run on, all told; 0: not known.
+    pub(crate) pcpus: u32,
     /// cgroup v2 cpu.weight.
     pub(crate) weight: u32,
     /// CPU time used by all its threads since it was found. Nanoseconds.
@@ -58,6 +62,26 @@ pub(crate) fn weight_of(root: &Root, pid: u32) -> u32 {
     root.line(&cgroup_file(vm_cgroup(&path), "cpu.weight"))
         .and_then(|w| w.parse().ok())
         .unwrap_or(DEFAULT_WEIGHT)
+}
+
+/// How many CPUs the threads `tids` may run on, all told; those that are gone count for
+/// nothing.
+pub(crate) fn cpus_of(root: &Root, tids: impl IntoIterator<Item = u32>) -> u32 {
+    let mut all = BTreeSet::new();
+    for tid in tids {
+        let status = root.text(&format!("proc/{tid}/status")).unwrap_or_default();
+        let mut lines = status.lines();
+        if let Some(list) = lines.find_map(|line| line.strip_prefix("Cpus_allowed_list:")) {
+            all.extend(list.trim().split(',').filter_map(range).flatten());
+        }
+    }
+    u32::try_from(all.len()).unwrap_or(u32::MAX)
+}
+
+/// A range as the kernel writes it: `3` or `0-7`.
+fn range(text: &str) -> Option<RangeInclusive<u32>> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    Some(first.parse().ok()?..=last.parse().ok()?)
 }
 
 /// A file of the cgroup `group`, which begins with a slash.
@@ -119,6 +143,23 @@ mod tests {
         assert_eq!(vm_cgroup(&format!("{scope}/libvirt/vcpu12")), scope);
         assert_eq!(vm_cgroup("/corun-lab/a"), "/corun-lab/a");
         assert_eq!(vm_cgroup("/"), "/");
+    }
+
+    #[test]
+    fn where_threads_may_run_is_counted_all_told() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let threads = [(7, "0"), (8, "0-2,5"), (9, "5-6"), (10, "nonsense")];
+        for (tid, list) in threads {
+            let of = dir.path().join(format!("proc/{tid}"));
+            std::fs::create_dir_all(&of).expect("a folder");
+            let status = format!("Name:\tCPU\nCpus_allowed_list:\t{list}\nSeccomp:\t0\n");
+            std::fs::write(of.join("status"), status).expect("a file");
+        }
+        let root = Root::below(dir.path());
+        assert_eq!(cpus_of(&root, [7]), 1);
+        assert_eq!(cpus_of(&root, [7, 8, 9]), 5);
+        assert_eq!(cpus_of(&root, [10, 11]), 0);
+        assert_eq!(cpus_of(&root, []), 0);
     }
 
     #[test]

@@ -11,6 +11,8 @@ mod counted;
 mod doctor;
 #[path = "lab/events.rs"]
 mod events;
+#[path = "lab/pinned.rs"]
+mod pinned;
 #[path = "lab/robust.rs"]
 mod robust;
 #[path = "lab/shootdowns.rs"]

@@ -12,6 +12,7 @@ use corun_policy::boost::{self as boost_policy, Pool, PoolWindow};
 use corun_policy::{Mechanisms, Party, Tunables, Vcpu, Verdict, Vm, YieldInput};
 use gang::Window;
 use state::{Cpu, Rec, VmState};
+use std::collections::BTreeSet;
 
 mod boost;
 mod dispatch;
@@ -69,8 +70,14 @@ impl Corun {
                 ..Rec::default()
             }
         });
+        let recs = recs.collect();
+        for (state, vm) in states.iter_mut().zip(0..) {
+            let pinned = tasks.iter().filter(|t| t.vm == vm).map(|t| t.pinned);
+            let pcpus: Option<BTreeSet<CpuId>> = pinned.collect();
+            state.nr_pcpus = pcpus.map_or(nr_cpus, |pcpus| pcpus.len());
+        }
         Self {
-            recs: recs.collect(),
+            recs,
             tun: tunables,
             mechanisms,
             vms: vec![Vm::default(); nr_vms],
@@ -109,7 +116,8 @@ impl Corun {
 
     /// How many pCPUs `vm` can use at once.
     fn lanes_of(&self, vm: usize) -> u32 {
-        let lanes = self.states[vm].vcpus.len().min(self.cpus.len());
+        let state = &self.states[vm];
+        let lanes = state.vcpus.len().min(state.nr_pcpus);
         u32::try_from(lanes).unwrap_or(u32::MAX)
     }
 

@@ -4,6 +4,9 @@
 use super::{Corun, CpuId, Host, TaskId};
 use corun_policy::{Mechanisms, boost};
 
+/// Tasks of a queue that are asked where they may run, at most (bpf/queue.bpf.h).
+const QUEUE_LOOKS: usize = 8;
+
 impl Corun {
     /// Takes `task` out of its VM's queue, if it still waits and may run here.
     pub(super) fn take(&mut self, host: &Host<'_>, cpu: CpuId, task: TaskId) -> bool {
@@ -21,7 +24,7 @@ impl Corun {
         let hint = self.cpu(cpu).hint.take()?;
         let fresh = corun_policy::hint_fresh(hint.made_ns, host.now_ns, &self.tun);
         let vm = host.tasks[hint.to as usize].vm as usize;
-        let other = self.best_vm(Some(vm)).map(|vm| &self.vms[vm]);
+        let other = self.best_vm(host, cpu, Some(vm)).map(|vm| &self.vms[vm]);
         let affords =
             || corun_policy::yield_affords(&self.vms[vm], other, self.lanes_of(vm), &self.tun);
         (fresh && affords() && self.take(host, cpu, hint.to)).then_some((hint.to, hint.slice_ns))
@@ -52,11 +55,27 @@ impl Corun {
             .or_else(|| self.join_gang(host, cpu))
     }
 
-    /// The VM with the best claim among those with a task queued, leaving out
+    /// The first task in `vm`'s queue that may run on `cpu` (`waits_for_cpu`): of a long
+    /// queue the first tasks decide, and when none of them may, the last of these stands
+    /// for the rest.
+    fn first_for(&self, host: &Host<'_>, cpu: CpuId, vm: usize) -> Option<TaskId> {
+        let mut looked = self.queues[vm].iter().take(QUEUE_LOOKS).enumerate();
+        let last = QUEUE_LOOKS - 1;
+        let first = looked.find(|&(at, &task)| at == last || host.may_run_on(task, cpu));
+        first.map(|(_, &task)| task)
+    }
+
+    /// The VM with the best claim to `cpu` among those with a task for it, leaving out
     /// `except` and those that were tried.
-    pub(super) fn best_vm(&self, except: Option<usize>) -> Option<usize> {
-        let usable =
-            |&vm: &usize| Some(vm) != except && !self.tried[vm] && !self.queues[vm].is_empty();
+    pub(super) fn best_vm(
+        &self,
+        host: &Host<'_>,
+        cpu: CpuId,
+        except: Option<usize>,
+    ) -> Option<usize> {
+        let usable = |&vm: &usize| {
+            Some(vm) != except && !self.tried[vm] && self.first_for(host, cpu, vm).is_some()
+        };
         let better = |best: usize, vm: usize| {
             if corun_policy::first(&self.vms[vm], &self.vms[best]) {
                 vm
@@ -68,13 +87,13 @@ impl Corun {
     }
 
     /// Does `prev`, whose slice is over, go on? `best`: the other VM that waits.
-    fn keeps(&self, host: &Host<'_>, prev: TaskId, best: Option<usize>) -> bool {
+    fn keeps(&self, host: &Host<'_>, cpu: CpuId, prev: TaskId, best: Option<usize>) -> bool {
         let vm = host.tasks[prev as usize].vm as usize;
         let best = best.map(|v| &self.vms[v]);
-        let head = self.queues[vm].first();
+        let head = self.first_for(host, cpu, vm);
         // An urgent sibling goes before any other.
         let urgent = self.states[vm].first.is_some();
-        let head_vtime_ns = head.map(|&t| {
+        let head_vtime_ns = head.map(|t| {
             if urgent {
                 self.vcpus[prev as usize].vtime_ns.wrapping_sub(1)
             } else {
@@ -98,7 +117,7 @@ impl Corun {
 
     /// Takes the first task that may run here from the VM with the best claim.
     fn take_best(&mut self, host: &Host<'_>, cpu: CpuId) -> Option<(TaskId, u64)> {
-        while let Some(vm) = self.best_vm(None) {
+        while let Some(vm) = self.best_vm(host, cpu, None) {
             if let Some(task) = self.take_from(host, cpu, vm) {
                 return Some((task, self.tun.slice_ns));
             }
@@ -126,7 +145,12 @@ impl Corun {
     /// it took: another idle pCPU is to look at what is left.
     fn kick_idle_for_rest(&self, host: &mut Host<'_>, here: CpuId) {
         // This pCPU still counts as one that does not run.
-        if self.running + 1 >= self.cpus.len() || self.best_vm(None).is_none() {
+        let leaves_some = || {
+            (0..)
+                .zip(&self.queues)
+                .any(|(vm, q)| !self.tried[vm] && !q.is_empty())
+        };
+        if self.running + 1 >= self.cpus.len() || !leaves_some() {
             return;
         }
         let idle = |&cpu: &CpuId| cpu != here && self.is_idle(host, cpu);
@@ -163,7 +187,7 @@ impl Corun {
     /// A turn ends with `prev` still runnable.
     fn dispatch_after(&mut self, host: &Host<'_>, cpu: CpuId, prev: TaskId) -> (TaskId, u64) {
         let vm = host.tasks[prev as usize].vm as usize;
-        let mut best = self.best_vm(Some(vm));
+        let mut best = self.best_vm(host, cpu, Some(vm));
         if self.cpu(cpu).hint.is_none() && self.defers(host, prev, best) {
             self.turn_lasts(cpu, host.now_ns + self.tun.defer_ns);
             return (prev, self.tun.defer_ns);
@@ -185,7 +209,7 @@ impl Corun {
         if next == Some(vm) {
             best = None;
         }
-        if serving || !self.keeps(host, prev, best) {
+        if serving || !self.keeps(host, cpu, prev, best) {
             let taken = if serving {
                 self.resume_turn(host, cpu)
             } else {

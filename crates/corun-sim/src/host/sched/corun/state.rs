@@ -65,6 +65,8 @@ pub(super) struct Hint {
 pub(super) struct VmState {
     /// Its vCPUs' tasks, by number.
     pub(super) vcpus: Vec<TaskId>,
+    /// How many pCPUs these may run on, all told.
+    pub(super) nr_pcpus: usize,
     /// Times that a vCPU waited for a preempted sibling, now and a window ago.
     pub(super) events: u64,
     pub(super) events_before: u64,

@@ -8,9 +8,9 @@ use corun_policy::{Mechanisms, boost};
 
 impl Corun {
     /// Can all vCPUs of `vm` run at the same time? One with more of them than there are
-    /// pCPUs gains nothing by long turns that begin and end together.
+    /// pCPUs for it gains nothing by long turns that begin and end together.
     fn fits_host(&self, vm: usize) -> bool {
-        self.states[vm].vcpus.len() <= self.cpus.len()
+        self.states[vm].vcpus.len() <= self.states[vm].nr_pcpus
     }
 
     /// A vCPU's turn on `cpu` begins, and with it any other's has ended.
@@ -79,7 +79,9 @@ impl Corun {
         }
         let cut_end_ns = self.cpus[cpu as usize].cut_end_ns;
         let cut_is_due = cut_end_ns != 0 && cut_end_ns <= host.now_ns;
-        let other = self.best_vm(None).filter(|_| turn.lost || cut_is_due);
+        let other = self
+            .best_vm(host, cpu, None)
+            .filter(|_| turn.lost || cut_is_due);
         let (vm, other) = (&self.vms[vm], other.map(|vm| &self.vms[vm]));
         corun_policy::resumes(vm, other, turn.left_ns, &self.tun)
     }
@@ -167,7 +169,7 @@ impl Corun {
         if !self.fits_host(vm) {
             let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
             let s = &self.states[vm];
-            let (vcpus, pcpus) = (count(s.vcpus.len()), count(self.cpus.len()));
+            let (vcpus, pcpus) = (count(s.vcpus.len()), count(s.nr_pcpus));
             return boost::gang_crowded(s.coupled, vcpus, pcpus, &self.tun);
         }
         let s = &mut self.states[vm];

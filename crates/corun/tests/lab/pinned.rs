@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! VMs whose vCPUs are bound to some of the pCPUs, as most fleets have them.
+
+use super::{AWAIT, in_lab, text};
+use crate::robust::{STATS, number, objects};
+
+/// One VM has pCPU 0 for itself, two share pCPU 1: the virtual time of the first passes
+/// twice as fast as theirs, so they have the better claim for ever, on pCPU 1.
+const APART: &str = r#"
+hold() {
+    taskset $3 corun lab-vms hold --program $2 --vcpus 2 --seconds 600 --name $1 > /tmp/$1 &
+}
+hold spins fake 1; S=$!
+hold first spin 2; F=$!
+hold second spin 2; T=$!
+corun run --json --stats 1 > /tmp/log & P=$!
+for vm in spins first second; do await /tmp/log "\"change\":\"found\".*\"$vm\""; done
+stats /tmp/log
+sleep 4
+stats /tmp/log
+kill -INT $P; wait $P
+kill -9 $S $F $T
+true
+"#;
+
+#[test]
+#[ignore = "boots the lab: make smoke"]
+fn who_has_pcpus_of_its_own_is_measured_against_nobody_elsewhere() {
+    let said = text(&in_lab(&format!("{AWAIT}{STATS}{APART}"), &[]));
+    println!("{said}");
+    let stats = objects(&said, "in_use");
+    let [before, after] = &stats[..] else {
+        panic!("{said}");
+    };
+    for vm in after["vms"].as_array().expect("VMs") {
+        assert_eq!(vm["pcpus"], 1, "{vm}");
+    }
+    let grown = |name: &str| {
+        let counter = format!("/counters/{name}");
+        number(after, &counter) - number(before, &counter)
+    };
+    let (followed, refused) = (grown("yields_dispatched"), grown("yields_overdrawn"));
+    println!("{followed} yields followed, {refused} were beyond the VM's share");
+    assert!(followed > 100, "{followed}");
+    assert!(
+        refused < followed / 10,
+        "{followed} followed, {refused} refused"
+    );
+}
