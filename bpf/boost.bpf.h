@@ -92,28 +92,26 @@ static void see_victim(struct corun_victim *v, struct cpu_ctx *c, u32 slot,
  */
 static s32 find_victim(struct task_struct *p, u32 slot, u64 now_ns)
 {
-	u32 start = (u32)scx_bpf_task_cpu(p);
-	u32 serving = 0, i;
-	s32 found = -1;
+	struct task_ctx *t = task_ctx_of(p);
+	u32 start = (u32)scx_bpf_task_cpu(p), i;
 
+	if (!t || nr_serving >= (s32)pool.size)
+		return -1;
+	t->looks = 0;
 	bpf_for(i, 0, nr_cpu_ids) {
 		u32 cpu = (start + i) % nr_cpu_ids;
 		struct cpu_ctx *c = cpu_ctx_of((s32)cpu);
 		struct corun_victim v;
 
-		if (!c)
+		if (!c || !bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
 			continue;
-		if (c->urgent_pid || c->serving_pid)
-			serving++;
-		if (serving >= pool.size)
-			return -1;
-		if (found >= 0 || !bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
-			continue;
+		if (t->looks++ == tun.cpu_looks)
+			break;
 		see_victim(&v, c, slot, now_ns);
 		if (corun_urgent_takes(vm_of(slot), &v, now_ns, tunables()))
-			found = (s32)cpu;
+			return (s32)cpu;
 	}
-	return found;
+	return -1;
 }
 
 /*
@@ -135,6 +133,7 @@ __weak int place_urgent(u32 slot, u32 pid, u64 now_ns)
 		count(CORUN_COUNT_urgent_unplaced);
 		return 0;
 	}
+	__sync_fetch_and_add(&nr_serving, 1);
 	count(CORUN_COUNT_urgent_kicks);
 	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 	return 0;

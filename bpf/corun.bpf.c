@@ -199,6 +199,8 @@ static void begin_turn(struct task_struct *p, struct task_ctx *t, s32 cpu,
 		urgent_starts(t, slot, now_ns);
 		enforce_slice(cpu, c, now_ns, slice_ns);
 	} else {
+		if (c->serving_pid)
+			__sync_fetch_and_sub(&nr_serving, 1);
 		c->serving_pid = 0;
 		if (c->join_end_ns) {
 			slice_ns = corun_gang_slice(

@@ -183,6 +183,7 @@ static void urgent_ends(struct cpu_ctx *c, u64 now_ns)
 	u64 asked_ns = tun.urgent_slice_ns;
 
 	c->serving_pid = 0;
+	__sync_fetch_and_sub(&nr_serving, 1);
 	c->urgent_end_ns = now_ns;
 	__sync_fetch_and_add(&served.busy_ns, ran_ns);
 	count_by(CORUN_COUNT_urgent_ns, ran_ns);
@@ -205,6 +206,7 @@ static bool serve_urgent(s32 cpu, struct cpu_ctx *c)
 		return false;
 	c->urgent_pid = 0;
 	if (!take_pid(pid, cpu, tun.urgent_slice_ns)) {
+		__sync_fetch_and_sub(&nr_serving, 1);
 		count(CORUN_COUNT_urgent_stale);
 		return false;
 	}

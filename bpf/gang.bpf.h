@@ -62,6 +62,21 @@ struct {
 	__type(value, struct window_timer);
 } window_timers SEC(".maps");
 
+/* Counts the pCPUs that serve an urgent vCPU, or were kicked to. */
+static void count_serving(void)
+{
+	s32 serving = 0;
+	u32 cpu;
+
+	bpf_for(cpu, 0, nr_cpu_ids) {
+		struct cpu_ctx *c = cpu_ctx_of((s32)cpu);
+
+		if (c && (c->urgent_pid || c->serving_pid))
+			serving++;
+	}
+	nr_serving = serving;
+}
+
 static void next_pool(struct window_timer *window)
 {
 	struct corun_pool_window now = served;
@@ -99,6 +114,7 @@ static int on_window(void *map, u32 *key, struct window_timer *window)
 	u32 slot;
 
 	next_pool(window);
+	count_serving();
 	bpf_for(slot, 1, nr_slots) {
 		next_coupling(slot);
 		state_of(slot)->evidence_due = 1;

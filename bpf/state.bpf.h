@@ -107,7 +107,7 @@ struct task_ctx {
 	/* Slot in whose queue it is, plus 1; 0: in none. */
 	u32 queued_in;
 	/*
-	 * How many pCPUs it looked at when it woke. (Here, for the verifier follows a
+	 * How many pCPUs were looked at for it. (Here, for the verifier follows a
 	 * variable that counts turns of a loop through all its values.)
 	 */
 	u32 looks;
@@ -194,6 +194,11 @@ u32 nr_slots = 1;
 u64 vtime_now_ns;
 /* How many pCPUs may serve urgent vCPUs at once. */
 struct corun_pool pool;
+/*
+ * How many do, or were kicked to. Counted anew each window, for a pCPU may go offline
+ * in between.
+ */
+s32 nr_serving;
 /* Urgent service since loading; the window's controller takes differences. */
 struct corun_pool_window served;
 

@@ -41,7 +41,7 @@ static __noinline void kick_for_wakeup(struct task_struct *p,
 
 		if (!c || !bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
 			continue;
-		if (t->looks++ == tun.wakeup_looks)
+		if (t->looks++ == tun.cpu_looks)
 			break;
 		wait_ns = preempts_in(t, slot, c, now_ns);
 		if (wait_ns >= least_ns)

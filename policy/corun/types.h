@@ -59,11 +59,11 @@ struct corun_tunables {
 	 */
 	u64 wakeup_gran_ns;
 	/*
-	 * How many pCPUs a waking task looks at for one that gives way, from the one
-	 * where it was on. Default 32, range 1 to 1024: on larger hosts each look is a
+	 * How many pCPUs are looked at for one that gives way to a waking task or an
+	 * urgent vCPU, from the one where it was on. Default 32, range 1 to 1024: on larger hosts each look is a
 	 * line of another pCPU's cache. In the simulator 4 do as well as all of 128.
 	 */
-	u64 wakeup_looks;
+	u64 cpu_looks;
 	/*
 	 * How far behind the running ones a vCPU that slept may start; a VM, so
 	 * far for each pCPU that it can use. Default slice_ns, range 0 to 1 s: the

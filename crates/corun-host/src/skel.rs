@@ -33,7 +33,7 @@ macro_rules! tunables_for_bpf {
         $types::corun_tunables {
             slice_ns: t.slice_ns,
             wakeup_gran_ns: t.wakeup_gran_ns,
-            wakeup_looks: t.wakeup_looks,
+            cpu_looks: t.cpu_looks,
             sleeper_credit_ns: t.sleeper_credit_ns,
             hint_max_age_ns: t.hint_max_age_ns,
             yield_min_slice_ns: t.yield_min_slice_ns,

@@ -13,7 +13,7 @@ pub struct Tunables {
     pub slice_ns: u64,
     pub wakeup_gran_ns: u64,
     /// A number of pCPUs.
-    pub wakeup_looks: u64,
+    pub cpu_looks: u64,
     pub sleeper_credit_ns: u64,
     pub hint_max_age_ns: u64,
     pub yield_min_slice_ns: u64,
@@ -36,7 +36,7 @@ impl Default for Tunables {
         Self {
             slice_ns: 3_000_000,
             wakeup_gran_ns: 1_000_000,
-            wakeup_looks: 32,
+            cpu_looks: 32,
             sleeper_credit_ns: 3_000_000,
             hint_max_age_ns: 6_000_000,
             yield_min_slice_ns: 100_000,
@@ -65,7 +65,7 @@ impl Tunables {
         Self {
             slice_ns,
             wakeup_gran_ns: within(unscaled.wakeup_gran_ns),
-            wakeup_looks: unscaled.wakeup_looks,
+            cpu_looks: unscaled.cpu_looks,
             sleeper_credit_ns: slice_ns,
             hint_max_age_ns: 2 * slice_ns,
             yield_min_slice_ns: within(unscaled.yield_min_slice_ns),

@@ -191,7 +191,7 @@ impl Corun {
             if !host.may_run_on(task, cpu) {
                 continue;
             }
-            if looks == self.tun.wakeup_looks {
+            if looks == self.tun.cpu_looks {
                 break;
             }
             looks += 1;

@@ -2,6 +2,7 @@
 //! Who waits, and who runs out of turn: bpf/boost.bpf.h, and of
 //! bpf/events.bpf.h what happens once KVM has told.
 
+use super::state::Cpu;
 use super::state::Hint;
 use super::{Corun, CpuId, Host, TaskId, TaskState};
 use crate::host::sched::placement::around;
@@ -70,23 +71,17 @@ impl Corun {
     fn find_victim(&self, host: &Host<'_>, task: TaskId) -> Option<CpuId> {
         let t = &host.tasks[task as usize];
         let vm = t.vm as usize;
-        let mut serving = 0;
-        let mut found = None;
-        for cpu in around(t.cpu, self.cpus.len()) {
-            let c = &self.cpus[cpu as usize];
-            serving += u32::from(c.urgent.is_some() || c.serving.is_some());
-            if serving >= self.pool.size {
-                return None;
-            }
-            if found.is_some() || !host.may_run_on(task, cpu) {
-                continue;
-            }
-            let victim = self.see_victim(cpu, vm, host.now_ns);
-            if boost::takes(&self.vms[vm], &victim, host.now_ns, &self.tun) {
-                found = Some(cpu);
-            }
+        let serves = |c: &&Cpu| c.urgent.is_some() || c.serving.is_some();
+        if self.cpus.iter().filter(serves).count() >= self.pool.size as usize {
+            return None;
         }
-        found
+        let looks = usize::try_from(self.tun.cpu_looks).unwrap_or(usize::MAX);
+        let allowed = around(t.cpu, self.cpus.len()).filter(|&cpu| host.may_run_on(task, cpu));
+        let gives_way = |&cpu: &CpuId| {
+            let victim = self.see_victim(cpu, vm, host.now_ns);
+            boost::takes(&self.vms[vm], &victim, host.now_ns, &self.tun)
+        };
+        allowed.take(looks).find(gives_way)
     }
 
     /// Others wait for `task`: it runs soon, if policy agrees.
