@@ -25,6 +25,23 @@ static __always_inline bool has_waiting(u32 slot)
 	return has_queued(slot) && scx_bpf_dsq_nr_queued(CORUN_DSQ(slot)) > 0;
 }
 
+/* waits_for_cpu() where the first task may not run on @cpu. */
+static __noinline bool waits_behind_first(u32 slot, s32 cpu, u64 *vtime_ns)
+{
+	struct task_struct *p;
+	bool found = false;
+	u32 looks = 0;
+
+	bpf_for_each(scx_dsq, p, CORUN_DSQ(slot), 0) {
+		*vtime_ns = p->scx.dsq_vtime;
+		found = bpf_cpumask_test_cpu(cpu, p->cpus_ptr) ||
+			++looks == QUEUE_LOOKS;
+		if (found)
+			break;
+	}
+	return found;
+}
+
 /*
  * What the queue of @slot has for @cpu. *@vtime_ns: of the first task that may run there;
  * false: there is none. Who may not run here has no claim to this pCPU either: VMs that
@@ -34,18 +51,18 @@ static __always_inline bool has_waiting(u32 slot)
 static __noinline bool waits_for_cpu(u32 slot, s32 cpu, u64 *vtime_ns)
 {
 	struct task_struct *p;
-	bool found = false;
-	u32 looks = 0;
+	bool any = false, found = false;
 
-	bpf_for_each(scx_dsq, p, CORUN_DSQ(slot), 0) {
+	bpf_rcu_read_lock();
+	p = __COMPAT_scx_bpf_dsq_peek(CORUN_DSQ(slot));
+	if (p) {
+		any = true;
 		*vtime_ns = p->scx.dsq_vtime;
 		found = !state_of(slot)->bound ||
-			bpf_cpumask_test_cpu(cpu, p->cpus_ptr) ||
-			++looks == QUEUE_LOOKS;
-		if (found)
-			break;
+			bpf_cpumask_test_cpu(cpu, p->cpus_ptr);
 	}
-	return found;
+	bpf_rcu_read_unlock();
+	return found || (any && waits_behind_first(slot, cpu, vtime_ns));
 }
 
 /* @t has a pCPU, or is no task of ours any more. */
