@@ -60,8 +60,9 @@ struct corun_tunables {
 	u64 wakeup_gran_ns;
 	/*
 	 * How many pCPUs are looked at for one that gives way to a waking task or an
-	 * urgent vCPU, from the one where it was on. Default 32, range 1 to 1024: on larger hosts each look is a
-	 * line of another pCPU's cache. In the simulator 4 do as well as all of 128.
+	 * urgent vCPU, from the one where it was on. Default 32, range 1 to 1024: on
+	 * larger hosts each look is a line of another pCPU's cache. In the simulator 4
+	 * do as well as all of 128.
 	 */
 	u64 cpu_looks;
 	/*

@@ -2,9 +2,9 @@
 //! What a VM is to an operator: its name and its weight.
 
 use crate::root::Root;
+use crate::text::cpus_in_list;
 use serde::Serialize;
 use std::collections::BTreeSet;
-use std::ops::RangeInclusive;
 
 /// Weight of a cgroup that says nothing else (kernel: `CGROUP_WEIGHT_DFL`).
 const DEFAULT_WEIGHT: u32 = 100;
@@ -67,21 +67,20 @@ pub(crate) fn weight_of(root: &Root, pid: u32) -> u32 {
 /// How many CPUs the threads `tids` may run on, all told; those that are gone count for
 /// nothing.
 pub(crate) fn cpus_of(root: &Root, tids: impl IntoIterator<Item = u32>) -> u32 {
-    let mut all = BTreeSet::new();
-    for tid in tids {
-        let status = root.text(&format!("proc/{tid}/status")).unwrap_or_default();
-        let mut lines = status.lines();
-        if let Some(list) = lines.find_map(|line| line.strip_prefix("Cpus_allowed_list:")) {
-            all.extend(list.trim().split(',').filter_map(range).flatten());
-        }
-    }
+    let tids = tids.into_iter();
+    let all: BTreeSet<u32> = tids
+        .filter_map(|tid| allowed_cpus(root, &format!("proc/{tid}")))
+        .flatten()
+        .collect();
     u32::try_from(all.len()).unwrap_or(u32::MAX)
 }
 
-/// A range as the kernel writes it: `3` or `0-7`.
-fn range(text: &str) -> Option<RangeInclusive<u32>> {
-    let (first, last) = text.split_once('-').unwrap_or((text, text));
-    Some(first.parse().ok()?..=last.parse().ok()?)
+/// CPUs that the process or thread whose folder in /proc is `of` may run on.
+pub(crate) fn allowed_cpus(root: &Root, of: &str) -> Option<BTreeSet<u32>> {
+    let status = root.text(&format!("{of}/status")).ok()?;
+    let mut lines = status.lines();
+    let list = lines.find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
+    cpus_in_list(list.trim())
 }
 
 /// A file of the cgroup `group`, which begins with a slash.

@@ -3,7 +3,6 @@
 
 use super::pv::{self, Pv};
 use crate::root::Root;
-use crate::text::cpus_in_list;
 use crate::vms;
 use corun_events::account::Account;
 use serde::Serialize;
@@ -119,11 +118,7 @@ fn describe(root: &Root, pid: i32, vcpus: usize, threads: BTreeMap<i32, u32>) ->
 fn allowed_cpus(root: &Root, pid: i32, threads: &BTreeMap<i32, u32>) -> Option<BTreeSet<u32>> {
     let mut all = BTreeSet::new();
     for tid in threads.keys() {
-        let status = root.text(&format!("proc/{pid}/task/{tid}/status")).ok()?;
-        let list = status
-            .lines()
-            .find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
-        all.extend(cpus_in_list(list.trim())?);
+        all.extend(vms::allowed_cpus(root, &format!("proc/{pid}/task/{tid}"))?);
     }
     (!all.is_empty()).then_some(all)
 }
