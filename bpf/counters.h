@@ -26,6 +26,7 @@
 	X(keeps) /* slice ended, but nobody had a better claim */                  \
 	X(wakeup_preemptions) /* running task kicked off for a waking one */       \
 	X(slices_cut) /* ... or to be, once it has run a little more */            \
+	X(wakeups_by_siblings) /* no sibling gives way to a waking one it woke */  \
 	X(idle_kicks) /* idle pCPU woken for a queued task */                      \
 	X(yields_replaced) /* another sibling than KVM's was chosen */             \
 	X(spins) /* KVM was told that a vCPU spins */                              \

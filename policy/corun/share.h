@@ -76,24 +76,44 @@ CORUN_INLINE bool corun_share_first(const struct corun_vm *a,
 	return corun_before(a->vtime_ns, b->vtime_ns);
 }
 
+/* What a task that wakes has to do with the one that runs where it could. */
+enum corun_wakeup {
+	/* They are of different VMs. */
+	CORUN_WAKEUP_STRANGER = 0,
+	/* Of one VM; a timer, a device or a task of the host woke it. */
+	CORUN_WAKEUP_SIBLING = 1,
+	/* Of one VM, a vCPU of which woke it. */
+	CORUN_WAKEUP_BY_SIBLING = 2,
+};
+
+/* No time is long enough. */
+#define CORUN_SHARE_NEVER (~0ULL)
+
 /*
  * After how much more CPU time of the running vCPU does a waking one preempt it, ns;
  * 0: now. @ran_ns is what the running one has not been charged for yet. Within one
  * VM the lower level decides. A pCPU that only looked at the moment of the wake-up
  * would make who comes a moment too early wait for the end of a slice.
+ *
+ * Whom a vCPU wakes does not preempt its siblings: the guest hands work over while it
+ * holds what the woken one wants next, and the sooner that runs, the longer both wait.
+ * The sibling sleeps when there is nothing left to do, or its slice ends.
  */
 CORUN_INLINE u64 corun_share_preempts_in(const struct corun_vm *waking_vm,
 					 const struct corun_vcpu *waking,
 					 const struct corun_vm *running_vm,
 					 const struct corun_vcpu *running,
-					 bool same_vm, u64 ran_ns,
+					 enum corun_wakeup wakeup, u64 ran_ns,
 					 const struct corun_tunables *tun)
 {
+	bool same_vm = wakeup != CORUN_WAKEUP_STRANGER;
 	u64 wake_vtime = same_vm ? waking->vtime_ns : waking_vm->vtime_ns;
 	u64 run_vtime = same_vm ? running->vtime_ns : running_vm->vtime_ns;
 	u32 weight = same_vm ? running->weight : running_vm->weight;
 	u64 due_vtime = wake_vtime + tun->wakeup_gran_ns + 1;
 
+	if (wakeup == CORUN_WAKEUP_BY_SIBLING)
+		return CORUN_SHARE_NEVER;
 	run_vtime += corun_share_vtime(ran_ns, weight);
 	if (!corun_before(run_vtime, due_vtime))
 		return 0;

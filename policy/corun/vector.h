@@ -74,7 +74,8 @@ CORUN_INLINE void corun_vector_share(struct corun_vector *v)
 	struct corun_vcpu y = { .vtime_ns = v->in[6], .weight = (u32)v->in[7] };
 
 	if (v->op == CORUN_OP_SHARE_PREEMPTS_IN)
-		v->out[0] = corun_share_preempts_in(&a, &x, &b, &y, v->in[8],
+		v->out[0] = corun_share_preempts_in(&a, &x, &b, &y,
+						    (enum corun_wakeup)v->in[8],
 						    v->in[9], &v->tun);
 	else
 		v->out[0] = corun_share_keeps(&a, &x, v->in[8] & 1 ? &b : 0,

@@ -6,6 +6,9 @@ use crate::halt::{Halt, HaltTunables, HaltWindow};
 use crate::vector::Vector;
 use crate::{Tunables, Vcpu, Vm, YieldInput};
 
+/// `CORUN_SHARE_NEVER`.
+pub(crate) const SHARE_NEVER: u64 = u64::MAX;
+
 unsafe extern "C" {
     pub(crate) fn corun_native_share_vtime(delta_ns: u64, weight: u32) -> u64;
     pub(crate) fn corun_native_share_charge_vcpu(vcpu: *mut Vcpu, delta_ns: u64);
@@ -21,7 +24,7 @@ unsafe extern "C" {
         waking: *const Vcpu,
         running_vm: *const Vm,
         running: *const Vcpu,
-        same_vm: bool,
+        wakeup: u32,
         ran_ns: u64,
         tun: *const Tunables,
     ) -> u64;

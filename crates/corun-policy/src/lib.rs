@@ -115,27 +115,41 @@ pub struct Party<'a> {
     pub vcpu: &'a Vcpu,
 }
 
+/// `enum corun_wakeup`: what a task that wakes has to do with the one that runs where it
+/// could.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wakeup {
+    /// They are of different VMs.
+    Stranger = 0,
+    /// Of one VM; a timer, a device or a task of the host woke it.
+    Sibling = 1,
+    /// Of one VM, a vCPU of which woke it.
+    BySibling = 2,
+}
+
 /// After how much more CPU time of `running`, which ran `ran_ns` that it was not yet
-/// charged for, `waking` preempts it, ns; 0: now (`corun_share_preempts_in`).
+/// charged for, `waking` preempts it, ns; 0: now; `None`: not at all
+/// (`corun_share_preempts_in`).
 pub fn preempts_in(
     waking: Party<'_>,
     running: Party<'_>,
-    same_vm: bool,
+    wakeup: Wakeup,
     ran_ns: u64,
     tunables: &Tunables,
-) -> u64 {
+) -> Option<u64> {
     // SAFETY: the references are valid for the call.
-    unsafe {
+    let wait_ns = unsafe {
         ffi::corun_native_share_preempts_in(
             waking.vm,
             waking.vcpu,
             running.vm,
             running.vcpu,
-            same_vm,
+            wakeup as u32,
             ran_ns,
             tunables,
         )
-    }
+    };
+    (wait_ns != ffi::SHARE_NEVER).then_some(wait_ns)
 }
 
 /// Does the vCPU whose slice ended go on? `best` is the best other VM with a

@@ -58,8 +58,8 @@ bool corun_native_share_first(const struct corun_vm *a,
 u64 corun_native_share_preempts_in(const struct corun_vm *waking_vm,
 				   const struct corun_vcpu *waking,
 				   const struct corun_vm *running_vm,
-				   const struct corun_vcpu *running,
-				   bool same_vm, u64 ran_ns,
+				   const struct corun_vcpu *running, u32 wakeup,
+				   u64 ran_ns,
 				   const struct corun_tunables *tun);
 bool corun_native_share_keeps(const struct corun_vm *vm,
 			      const struct corun_vcpu *vcpu,
@@ -142,12 +142,11 @@ bool corun_native_share_first(const struct corun_vm *a,
 u64 corun_native_share_preempts_in(const struct corun_vm *waking_vm,
 				   const struct corun_vcpu *waking,
 				   const struct corun_vm *running_vm,
-				   const struct corun_vcpu *running,
-				   bool same_vm, u64 ran_ns,
-				   const struct corun_tunables *tun)
+				   const struct corun_vcpu *running, u32 wakeup,
+				   u64 ran_ns, const struct corun_tunables *tun)
 {
 	return corun_share_preempts_in(waking_vm, waking, running_vm, running,
-				       same_vm, ran_ns, tun);
+				       (enum corun_wakeup)wakeup, ran_ns, tun);
 }
 
 bool corun_native_share_keeps(const struct corun_vm *vm,

@@ -2,8 +2,8 @@
 //! What must hold for every input, and over whole schedules.
 
 use corun_policy::{
-    Party, Tunables, Vcpu, Verdict, Vm, YieldInput, before, charge, decide, first, hint_fresh,
-    keeps, preempts_in, vtime, wake, yield_slice,
+    Party, Tunables, Vcpu, Verdict, Vm, Wakeup, YieldInput, before, charge, decide, first,
+    hint_fresh, keeps, preempts_in, vtime, wake, yield_slice,
 };
 use proptest::prelude::*;
 
@@ -45,7 +45,7 @@ proptest! {
         let b = Vm { vtime_ns: origin.wrapping_add(apart), weight: wb, ..Vm::default() };
         let v = Vcpu { weight: 100, ..Vcpu::default() };
         let (pa, pb) = (Party { vm: &a, vcpu: &v }, Party { vm: &b, vcpu: &v });
-        let preempts = |x, y| preempts_in(x, y, false, 0, &t) == 0;
+        let preempts = |x, y| preempts_in(x, y, Wakeup::Stranger, 0, &t) == Some(0);
         prop_assert!(!(preempts(pa, pb) && preempts(pb, pa)));
     }
 
@@ -61,13 +61,27 @@ proptest! {
         let v = Vcpu { weight: 100, ..Vcpu::default() };
         let after = |ran_ns| {
             let (waking, running) = (Party { vm: &waking, vcpu: &v }, Party { vm: &running, vcpu: &v });
-            preempts_in(waking, running, false, ran_ns, &t)
+            preempts_in(waking, running, Wakeup::Stranger, ran_ns, &t).expect("some time")
         };
         let wait_ns = after(ran);
         prop_assert_eq!(after(ran + wait_ns), 0);
         // Both charges lose a part of a unit of vtime.
         let slack_ns = 2 * (u64::from(weight) / 100 + 1);
         prop_assert!(wait_ns <= slack_ns || after(ran + wait_ns - slack_ns) > 0);
+    }
+
+    #[test]
+    fn no_sibling_gives_way_to_whom_it_woke(
+        origin in any::<u64>(), apart in -1_000_000_000_i64..1_000_000_000,
+        ran in 0..1_000_000_000_u64,
+    ) {
+        let t = Tunables::default();
+        let vm = Vm { vtime_ns: origin, weight: 100, ..Vm::default() };
+        let waking = Vcpu { vtime_ns: origin, weight: 100, ..Vcpu::default() };
+        let running = Vcpu { vtime_ns: origin.wrapping_add_signed(apart), ..waking };
+        let (a, b) = (Party { vm: &vm, vcpu: &waking }, Party { vm: &vm, vcpu: &running });
+        prop_assert_eq!(preempts_in(a, b, Wakeup::BySibling, ran, &t), None);
+        prop_assert!(preempts_in(a, b, Wakeup::Sibling, ran, &t).is_some());
     }
 
     #[test]

@@ -342,17 +342,17 @@ impl Machine<'_> {
         self.schedule(p, false);
     }
 
-    /// A blocked vCPU becomes runnable; `waker` is the pCPU where that happens.
-    pub(crate) fn wake_vcpu(&mut self, v: usize, waker: Option<usize>) {
+    /// A blocked vCPU becomes runnable; `by_sibling`: by an interrupt of another one.
+    pub(crate) fn wake_vcpu(&mut self, v: usize, by_sibling: bool) {
         debug_assert_eq!(self.vcpus[v].place, Place::Blocked);
         self.note(Kind::Wake, v, 0);
-        self.with_sched(|s, host| s.wake(host, v as u32, waker.map(|p| p as CpuId)));
+        self.with_sched(|s, host| s.wake(host, v as u32, by_sibling));
         self.tasks[v].state = TaskState::Queued;
         let vcpu = &mut self.vcpus[v];
         vcpu.place = Place::Ready;
         vcpu.since_ns = self.now_ns;
         vcpu.preempted = false;
-        self.grant_requests(waker);
+        self.grant_requests(None);
     }
 
     /// Does what the scheduler asked for. `here` is the pCPU that called it.

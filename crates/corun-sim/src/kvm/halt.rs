@@ -148,7 +148,7 @@ impl Machine<'_> {
 
     pub(crate) fn nap_ends(&mut self, v: usize) {
         if self.vcpus[v].place == Place::Blocked {
-            self.wake_vcpu(v, None);
+            self.wake_vcpu(v, false);
         }
     }
 }

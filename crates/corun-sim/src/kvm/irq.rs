@@ -74,7 +74,7 @@ impl Machine<'_> {
             Place::Blocked => {
                 self.halt_ended(v);
                 self.steering.woken();
-                self.wake_vcpu(v, None);
+                self.wake_vcpu(v, kinds & irq::SIBLING != 0);
             }
             Place::On(p) => self.interrupt_on(p, v, kinds),
         }

@@ -102,6 +102,8 @@ pub(crate) mod irq {
     pub(crate) const NET: u32 = 16;
     /// A pv kick: ends a halt, is no interrupt to the guest.
     pub(crate) const KICK: u32 = 32;
+    /// What vCPUs of the VM send each other.
+    pub(crate) const SIBLING: u32 = RESCHED | CALL | KICK;
     /// What the guest has a handler for.
     pub(crate) const GUEST: u32 = RESCHED | CALL | TICK | TIMER | NET;
 }

@@ -47,3 +47,35 @@ fn who_has_pcpus_of_its_own_is_measured_against_nobody_elsewhere() {
         "{followed} followed, {refused} refused"
     );
 }
+
+/// One vCPU sends another IPIs, on one pCPU.
+const TOGETHER: &str = r#"
+taskset 1 corun lab-vms hold --program ipi --vcpus 2 --seconds 600 --name both > /tmp/both & B=$!
+corun run --json --stats 1 > /tmp/log & P=$!
+await /tmp/log "\"change\":\"found\".*\"both\""
+stats /tmp/log
+sleep 4
+stats /tmp/log
+kill -INT $P; wait $P
+kill -9 $B
+true
+"#;
+
+#[test]
+#[ignore = "boots the lab: make smoke"]
+fn a_vcpu_that_wakes_its_sibling_is_not_preempted_for_it() {
+    let said = text(&in_lab(&format!("{AWAIT}{STATS}{TOGETHER}"), &[]));
+    println!("{said}");
+    let stats = objects(&said, "in_use");
+    let [before, after] = &stats[..] else {
+        panic!("{said}");
+    };
+    let grown = |name: &str| {
+        let counter = format!("/counters/{name}");
+        number(after, &counter) - number(before, &counter)
+    };
+    let (spared, preempted) = (grown("wakeups_by_siblings"), grown("wakeup_preemptions"));
+    println!("{spared} woken by a sibling, {preempted} preemptions for one that woke");
+    assert!(spared > 100, "{spared}");
+    assert!(preempted < spared / 2, "{preempted} of {spared}");
+}

@@ -273,7 +273,7 @@ impl Fair for Cfs {
 }
 
 impl HostScheduler for Cfs {
-    fn wake(&mut self, host: &mut Host<'_>, task: TaskId, _waker: Option<CpuId>) {
+    fn wake(&mut self, host: &mut Host<'_>, task: TaskId, _by_sibling: bool) {
         let cpu = self.rqs.select(host, task);
         let home = self.rqs.home(task);
         self.rqs.loads.set(host, task, true);

@@ -9,7 +9,7 @@
 use super::placement::around;
 use super::{CpuId, Host, HostScheduler, HostTask, TaskId, TaskState};
 use corun_policy::boost::{self as boost_policy, Pool, PoolWindow};
-use corun_policy::{Mechanisms, Party, Tunables, Vcpu, Verdict, Vm, YieldInput};
+use corun_policy::{Mechanisms, Party, Tunables, Vcpu, Verdict, Vm, Wakeup, YieldInput};
 use gang::Window;
 use state::{Cpu, Rec, VmState};
 use std::collections::BTreeSet;
@@ -166,19 +166,24 @@ impl Corun {
     }
 
     /// After how much more time of what runs on `cpu` does `task`, waking, preempt it?
-    /// `None`: somebody does already.
+    /// `None`: somebody does already, or it does not.
     fn preempts_in(&self, host: &Host<'_>, vm: usize, task: TaskId, cpu: CpuId) -> Option<u64> {
         let c = &self.cpus[cpu as usize];
         let curr = c.curr.filter(|_| !c.kick_pending)?;
         let running_vm = host.tasks[curr as usize].vm as usize;
         let ran_ns = host.now_ns - c.run_start_ns;
-        Some(corun_policy::preempts_in(
+        let wakeup = match (vm == running_vm, self.recs[task as usize].by_sibling) {
+            (false, _) => Wakeup::Stranger,
+            (true, false) => Wakeup::Sibling,
+            (true, true) => Wakeup::BySibling,
+        };
+        corun_policy::preempts_in(
             self.party(vm, task),
             self.party(running_vm, curr),
-            vm == running_vm,
+            wakeup,
             ran_ns,
             &self.tun,
-        ))
+        )
     }
 
     /// Kicks one pCPU off its task for `task`, if one should give way, or sees to it
@@ -311,7 +316,8 @@ fn later(a: u64, b: u64) -> u64 {
 
 impl HostScheduler for Corun {
     /// `corun_select_cpu`, then `corun_enqueue` if no pCPU was idle.
-    fn wake(&mut self, host: &mut Host<'_>, task: TaskId, _waker: Option<CpuId>) {
+    fn wake(&mut self, host: &mut Host<'_>, task: TaskId, by_sibling: bool) {
+        self.recs[task as usize].by_sibling = by_sibling;
         let vm = host.tasks[task as usize].vm as usize;
         self.enable(host, vm, task);
         self.wake_vtimes(host, vm, task);

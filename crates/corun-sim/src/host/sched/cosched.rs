@@ -167,7 +167,7 @@ impl Strict {
 }
 
 impl HostScheduler for Strict {
-    fn wake(&mut self, host: &mut Host<'_>, task: TaskId, _waker: Option<CpuId>) {
+    fn wake(&mut self, host: &mut Host<'_>, task: TaskId, _by_sibling: bool) {
         let gang = self.gang(host, task);
         gang.waiting.push_back(task);
         gang.runnable += 1;

@@ -266,7 +266,7 @@ impl Credit {
 }
 
 impl HostScheduler for Credit {
-    fn wake(&mut self, host: &mut Host<'_>, task: TaskId, _waker: Option<CpuId>) {
+    fn wake(&mut self, host: &mut Host<'_>, task: TaskId, _by_sibling: bool) {
         self.account(host);
         let home = self.units[task as usize].home;
         let cpu = home.unwrap_or_else(|| self.first_home(host, task));
@@ -435,8 +435,8 @@ mod tests {
             cpus: &cpus,
             requests: &mut requests,
         };
-        credit.wake(&mut host, 0, None);
-        credit.wake(&mut host, 1, None);
+        credit.wake(&mut host, 0, false);
+        credit.wake(&mut host, 1, false);
         assert_eq!(credit.pick(&mut host, 0, None), Some(0));
         host.now_ns = at_ns;
         credit.yield_any(&mut host, 0, 0);

@@ -254,7 +254,7 @@ impl Fair for Eevdf {
 }
 
 impl HostScheduler for Eevdf {
-    fn wake(&mut self, host: &mut Host<'_>, task: TaskId, _waker: Option<CpuId>) {
+    fn wake(&mut self, host: &mut Host<'_>, task: TaskId, _by_sibling: bool) {
         let cpu = self.rqs.select(host, task);
         let first_time = self.rqs.home(task).is_none();
         self.rqs.loads.set(host, task, true);

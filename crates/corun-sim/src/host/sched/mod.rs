@@ -145,8 +145,8 @@ impl Host<'_> {
 pub trait HostScheduler {
     /// A blocked task becomes runnable. The scheduler queues it and kicks a
     /// pCPU that shall run it, if one should now. `tasks[task].state` is still
-    /// `Blocked`. `waker` is the pCPU on which the wake-up happens, if any.
-    fn wake(&mut self, host: &mut Host<'_>, task: TaskId, waker: Option<CpuId>);
+    /// `Blocked`. `by_sibling`: a vCPU of its VM woke it, not a timer or a device.
+    fn wake(&mut self, host: &mut Host<'_>, task: TaskId, by_sibling: bool);
 
     /// `cpu` needs a task. `prev` ran until now and is still runnable: return
     /// it, or put it into a queue. Sets the pCPU's timer for what it returns.

@@ -39,10 +39,15 @@ fn who_gives_way_to_an_urgent_vcpu_goes_on_with_its_turn() {
     );
 }
 
-/// Wakes task 1, and waits until it runs; how long that took, ns.
+/// Wakes `task` by a timer, and waits until it runs; how long that took, ns.
 fn wake_to_run(world: &mut World, task: u32) -> u64 {
+    wake_to_run_for(world, task, false)
+}
+
+/// The same for a sibling's interrupt, if it is one.
+fn wake_to_run_for(world: &mut World, task: u32, by_sibling: bool) -> u64 {
     let woken_ns = world.now_ns;
-    world.wake(task);
+    world.wake_for(task, by_sibling);
     world.run_until(woken_ns + 100 * MS, |w| {
         w.tasks[task as usize].state == TaskState::Running
     });
@@ -105,6 +110,24 @@ fn who_wakes_a_moment_too_early_to_preempt_does_not_wait_for_the_end_of_a_slice(
     waits.sort_unstable();
     assert!(waits[150] > MS / 4, "it never had to wait: {waits:?}");
     assert!(waits[199] < MS, "{waits:?}");
+}
+
+#[test]
+fn a_sibling_goes_on_when_it_wakes_a_vcpu_and_gives_way_to_one_that_a_timer_wakes() {
+    for (by_sibling, waits_ns) in [(false, 0..MS / 10), (true, MS..3 * MS)] {
+        let tasks = [(0, Life::Burn), (0, Life::Sleeps)].map(|(vm, life)| task(vm, life));
+        let mut world = World::new(&kind("corun"), 1, tasks.to_vec());
+        world.run(100 * MS);
+        for _ in 0..20 {
+            // Slices of 3 ms begin here, at the latest.
+            world.run_until(world.now_ns + MS * 4, |w| w.current(0) == Some(0));
+            world.run(world.now_ns + MS / 2);
+            let waited_ns = wake_to_run_for(&mut world, 1, by_sibling);
+            assert!(waits_ns.contains(&waited_ns), "{by_sibling}: {waited_ns}");
+            world.run(world.now_ns + MS / 2);
+            world.block(0);
+        }
+    }
 }
 
 /// How often in 100 the vCPU of a VM of so many goes on, on one of two pCPUs, after a short

@@ -177,11 +177,16 @@ impl World {
         self.drain();
     }
 
-    /// Wakes `task`, if it sleeps.
+    /// Wakes `task`, if it sleeps, by a timer.
     pub(super) fn wake(&mut self, task: TaskId) {
+        self.wake_for(task, false);
+    }
+
+    /// Wakes `task`, if it sleeps: for a sibling's interrupt, or by a timer.
+    pub(super) fn wake_for(&mut self, task: TaskId, by_sibling: bool) {
         self.wake_at_ns[task as usize] = u64::MAX;
         if self.tasks[task as usize].state == TaskState::Blocked {
-            self.call(|sched, host| sched.wake(host, task, None));
+            self.call(|sched, host| sched.wake(host, task, by_sibling));
             self.tasks[task as usize].state = TaskState::Queued;
             self.drain();
         }
