@@ -3,6 +3,21 @@
 
 use super::{AWAIT, in_lab, text};
 use crate::robust::{STATS, number, objects};
+use serde_json::Value;
+
+/// The two statistics that `script` prints.
+fn two_stats(script: &str) -> [Value; 2] {
+    let said = text(&in_lab(&format!("{AWAIT}{STATS}{script}"), &[]));
+    println!("{said}");
+    let stats = objects(&said, "in_use");
+    stats.try_into().unwrap_or_else(|_| panic!("{said}"))
+}
+
+/// How much a counter grew from one to the other.
+fn grown([before, after]: &[Value; 2], name: &str) -> u64 {
+    let counter = format!("/counters/{name}");
+    number(after, &counter) - number(before, &counter)
+}
 
 /// One VM has pCPU 0 for itself, two share pCPU 1: the virtual time of the first passes
 /// twice as fast as theirs, so they have the better claim for ever, on pCPU 1.
@@ -26,20 +41,12 @@ true
 #[test]
 #[ignore = "boots the lab: make smoke"]
 fn who_has_pcpus_of_its_own_is_measured_against_nobody_elsewhere() {
-    let said = text(&in_lab(&format!("{AWAIT}{STATS}{APART}"), &[]));
-    println!("{said}");
-    let stats = objects(&said, "in_use");
-    let [before, after] = &stats[..] else {
-        panic!("{said}");
-    };
-    for vm in after["vms"].as_array().expect("VMs") {
+    let stats = two_stats(APART);
+    for vm in stats[1]["vms"].as_array().expect("VMs") {
         assert_eq!(vm["pcpus"], 1, "{vm}");
     }
-    let grown = |name: &str| {
-        let counter = format!("/counters/{name}");
-        number(after, &counter) - number(before, &counter)
-    };
-    let (followed, refused) = (grown("yields_dispatched"), grown("yields_overdrawn"));
+    let (followed, refused) = ("yields_dispatched", "yields_overdrawn");
+    let (followed, refused) = (grown(&stats, followed), grown(&stats, refused));
     println!("{followed} yields followed, {refused} were beyond the VM's share");
     assert!(followed > 100, "{followed}");
     assert!(
@@ -64,17 +71,9 @@ true
 #[test]
 #[ignore = "boots the lab: make smoke"]
 fn a_vcpu_that_wakes_its_sibling_is_not_preempted_for_it() {
-    let said = text(&in_lab(&format!("{AWAIT}{STATS}{TOGETHER}"), &[]));
-    println!("{said}");
-    let stats = objects(&said, "in_use");
-    let [before, after] = &stats[..] else {
-        panic!("{said}");
-    };
-    let grown = |name: &str| {
-        let counter = format!("/counters/{name}");
-        number(after, &counter) - number(before, &counter)
-    };
-    let (spared, preempted) = (grown("wakeups_by_siblings"), grown("wakeup_preemptions"));
+    let stats = two_stats(TOGETHER);
+    let (spared, preempted) = ("wakeups_by_siblings", "wakeup_preemptions");
+    let (spared, preempted) = (grown(&stats, spared), grown(&stats, preempted));
     println!("{spared} woken by a sibling, {preempted} preemptions for one that woke");
     assert!(spared > 100, "{spared}");
     assert!(preempted < spared / 2, "{preempted} of {spared}");
