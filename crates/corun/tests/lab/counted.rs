@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What corun is worth, on the real kernel: where time is the number of executed
 //! instructions, nothing that this machine does moves the figures, so bounds may be
-//! asserted. Seen under corun: cpu 2.00 to 2.04, tlb 1.70 to 2.03, pingpong 1.78 to 2.84
-//! times slower; under EEVDF tlb 2.73 to 2.90, pingpong 34 with 0.05 of the host.
+//! asserted. Seen under corun: cpu 2.00 to 2.04, tlb 1.35, pingpong 1.78 to 2.84 times
+//! slower; under EEVDF tlb 2.73 to 2.90, pingpong 34 with 0.05 of the host.
 
 use super::{corun, text};
 use serde_json::Value;
@@ -56,7 +56,7 @@ enabled = false
 const SHARE_OFF: f64 = 0.015;
 
 /// What a phase of the result may be at worst: its name, and the guest's slowdown.
-const WORST: [(&str, f64); 3] = [("cpu", 2.1), ("tlb", 2.7), ("pingpong", 3.5)];
+const WORST: [(&str, f64); 3] = [("cpu", 2.1), ("tlb", 2.2), ("pingpong", 3.5)];
 
 fn check(result: &Value, phase: &str, worst: f64) {
     let guests = result["summary"]["guests"].as_array().expect("guests");
