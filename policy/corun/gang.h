@@ -66,9 +66,9 @@ CORUN_INLINE u64 corun_gang_slice(u64 leader_left_ns,
  * Slice of a vCPU whose turn begins, when the turn of the sibling that began last
  * ends in @left_ns (0: it has ended): for a coupled VM to that end, if that is at
  * least half a slice away. Siblings so come to end their turns together, whatever
- * brought them apart, and their pCPUs choose at the same time. It takes no pCPU from anybody; but turns that end together make others
- * wait longer for the next end, so VMs that are not coupled are left alone, unless
- * the host could not tell.
+ * brought them apart, and their pCPUs choose at the same time. It takes no pCPU from
+ * anybody; but turns that end together make others wait longer for the next end, so VMs
+ * that are not coupled are left alone, unless the host could not tell.
  */
 CORUN_INLINE u64 corun_gang_align(bool coupled, u64 left_ns,
 				  const struct corun_tunables *tun)
