@@ -45,8 +45,8 @@ fn who_has_pcpus_of_its_own_is_measured_against_nobody_elsewhere() {
     for vm in stats[1]["vms"].as_array().expect("VMs") {
         assert_eq!(vm["pcpus"], 1, "{vm}");
     }
-    let (followed, refused) = ("yields_dispatched", "yields_overdrawn");
-    let (followed, refused) = (grown(&stats, followed), grown(&stats, refused));
+    let followed = grown(&stats, "yields_dispatched");
+    let refused = grown(&stats, "yields_overdrawn");
     println!("{followed} yields followed, {refused} were beyond the VM's share");
     assert!(followed > 100, "{followed}");
     assert!(
@@ -72,8 +72,8 @@ true
 #[ignore = "boots the lab: make smoke"]
 fn a_vcpu_that_wakes_its_sibling_is_not_preempted_for_it() {
     let stats = two_stats(TOGETHER);
-    let (spared, preempted) = ("wakeups_by_siblings", "wakeup_preemptions");
-    let (spared, preempted) = (grown(&stats, spared), grown(&stats, preempted));
+    let spared = grown(&stats, "wakeups_by_siblings");
+    let preempted = grown(&stats, "wakeup_preemptions");
     println!("{spared} woken by a sibling, {preempted} preemptions for one that woke");
     assert!(spared > 100, "{spared}");
     assert!(preempted < spared / 2, "{preempted} of {spared}");

@@ -167,15 +167,21 @@ impl Corun {
 
     /// After how much more time of what runs on `cpu` does `task`, waking, preempt it?
     /// `None`: somebody does already, or it does not.
-    fn preempts_in(&self, host: &Host<'_>, vm: usize, task: TaskId, cpu: CpuId) -> Option<u64> {
+    fn preempts_in(
+        &self,
+        host: &Host<'_>,
+        (vm, task): (usize, TaskId),
+        within: Wakeup,
+        cpu: CpuId,
+    ) -> Option<u64> {
         let c = &self.cpus[cpu as usize];
         let curr = c.curr.filter(|_| !c.kick_pending)?;
         let running_vm = host.tasks[curr as usize].vm as usize;
         let ran_ns = host.now_ns - c.run_start_ns;
-        let wakeup = match (vm == running_vm, self.recs[task as usize].by_sibling) {
-            (false, _) => Wakeup::Stranger,
-            (true, false) => Wakeup::Sibling,
-            (true, true) => Wakeup::BySibling,
+        let wakeup = if vm == running_vm {
+            within
+        } else {
+            Wakeup::Stranger
         };
         corun_policy::preempts_in(
             self.party(vm, task),
@@ -188,7 +194,7 @@ impl Corun {
 
     /// Kicks one pCPU off its task for `task`, if one should give way, or sees to it
     /// that the first that should soon does.
-    fn kick_for_wakeup(&mut self, host: &mut Host<'_>, vm: usize, task: TaskId) {
+    fn kick_for_wakeup(&mut self, host: &mut Host<'_>, vm: usize, task: TaskId, within: Wakeup) {
         let prev_cpu = host.tasks[task as usize].cpu;
         let mut first = None;
         let mut looks = 0;
@@ -200,7 +206,7 @@ impl Corun {
                 break;
             }
             looks += 1;
-            let Some(wait_ns) = self.preempts_in(host, vm, task, cpu) else {
+            let Some(wait_ns) = self.preempts_in(host, (vm, task), within, cpu) else {
                 continue;
             };
             if wait_ns == 0 {
@@ -217,11 +223,12 @@ impl Corun {
         }
     }
 
-    /// `corun_enqueue`.
-    fn enqueue(&mut self, host: &mut Host<'_>, task: TaskId, waking: bool) {
+    /// `corun_enqueue`. `waking`: what the task that wakes has to do with vCPUs of its VM;
+    /// `None`: it was preempted.
+    fn enqueue(&mut self, host: &mut Host<'_>, task: TaskId, waking: Option<Wakeup>) {
         let vm = host.tasks[task as usize].vm as usize;
-        self.note_waits(host, task, waking);
-        self.recs[task as usize].woken = waking;
+        self.note_waits(host, task, waking.is_some());
+        self.recs[task as usize].woken = waking.is_some();
         let vcpus = &self.vcpus;
         let vtime_ns = vcpus[task as usize].vtime_ns;
         let queue = &mut self.queues[vm];
@@ -229,8 +236,8 @@ impl Corun {
         queue.insert(at, task);
         if let Some(cpu) = self.pick_idle(host, task) {
             host.kick(cpu);
-        } else if waking {
-            self.kick_for_wakeup(host, vm, task);
+        } else if let Some(within) = waking {
+            self.kick_for_wakeup(host, vm, task, within);
         }
     }
 
@@ -317,7 +324,6 @@ fn later(a: u64, b: u64) -> u64 {
 impl HostScheduler for Corun {
     /// `corun_select_cpu`, then `corun_enqueue` if no pCPU was idle.
     fn wake(&mut self, host: &mut Host<'_>, task: TaskId, by_sibling: bool) {
-        self.recs[task as usize].by_sibling = by_sibling;
         let vm = host.tasks[task as usize].vm as usize;
         self.enable(host, vm, task);
         self.wake_vtimes(host, vm, task);
@@ -327,7 +333,12 @@ impl HostScheduler for Corun {
             host.kick(cpu);
             return;
         }
-        self.enqueue(host, task, true);
+        let within = if by_sibling {
+            Wakeup::BySibling
+        } else {
+            Wakeup::Sibling
+        };
+        self.enqueue(host, task, Some(within));
     }
 
     fn pick(&mut self, host: &mut Host<'_>, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
@@ -348,7 +359,7 @@ impl HostScheduler for Corun {
         } else {
             if let Some(prev) = prev {
                 self.stops(cpu, prev, host.now_ns, true);
-                self.enqueue(host, prev, false);
+                self.enqueue(host, prev, None);
             }
             self.starts(host, cpu, next, slice_ns)
         };

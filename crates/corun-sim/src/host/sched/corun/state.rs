@@ -99,8 +99,6 @@ pub(super) struct Rec {
     pub(super) in_kernel: bool,
     /// It slept before it waited for a pCPU.
     pub(super) woken: bool,
-    /// It was a sibling that woke it last.
-    pub(super) by_sibling: bool,
     /// Times in a row that its slice's end was put off.
     pub(super) deferred: u64,
 }
