@@ -100,6 +100,28 @@ fn halt_polling_shortens_a_round_trip_and_costs_cpu() {
 }
 
 #[test]
+fn who_is_woken_on_its_way_into_the_idle_loop_halts_and_does_not_poll() {
+    let halts_and_polls = |enter_ns| {
+        let mut s = Build::new(2, SchedulerKind::Eevdf)
+            .vm("a", 2, "lab-icount-pingpong-futex")
+            .seconds(0.2)
+            .scenario();
+        s.kvm.halt_poll = HaltPoll::Fixed(200_000);
+        s.costs.guest_idle_enter_ns = enter_ns;
+        let outcome = run(&s).expect("runs");
+        let counters = &outcome.vm("a").expect("guest").counters;
+        (counters["halts"], counters["poll.hits"])
+    };
+    let (halts, polls) = halts_and_polls(0);
+    assert!(
+        halts > 1_000 && polls * 10 > halts * 9,
+        "{polls} of {halts}"
+    );
+    let (halts, polls) = halts_and_polls(30_000);
+    assert!(halts > 1_000 && polls * 4 < halts, "{polls} of {halts}");
+}
+
+#[test]
 fn steered_polling_ends_beside_others_only_where_it_is_in_vain() {
     let polled_ns = |poll, model, burners| {
         let mut build = Build::new(4, SchedulerKind::Eevdf).vm("a", 2, model);

@@ -95,8 +95,11 @@ pub struct Costs {
     pub guest_wake_ns: u64,
     /// Futex or semaphore slow path, each way.
     pub futex_ns: u64,
-    /// Guest idle entry or exit, without its timer writes.
-    pub guest_idle_ns: u64,
+    /// A guest's way into its idle loop up to the HLT, without its timer writes: a
+    /// waker that comes before its end meets no halt.
+    pub guest_idle_enter_ns: u64,
+    /// A guest's way out of its idle loop, without its timer writes.
+    pub guest_idle_exit_ns: u64,
     /// Writes to the APIC's timer on the way into the guest's idle loop, and as
     /// many on the way out: 2 where NOHZ stops the tick, 0 where the idle governor
     /// expects a short sleep and leaves it alone.
@@ -151,7 +154,8 @@ impl Default for Costs {
             guest_switch_ns: 1_200,
             guest_wake_ns: 800,
             futex_ns: 700,
-            guest_idle_ns: 500,
+            guest_idle_enter_ns: 500,
+            guest_idle_exit_ns: 500,
             idle_timer_writes: 2,
             guest_tick_ns: 1_500,
             net_rx_ns: 4_000,

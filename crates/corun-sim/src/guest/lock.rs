@@ -2,7 +2,7 @@
 //! Spinlocks of guest kernels.
 
 use crate::machine::Machine;
-use crate::machine::state::{FOREVER, Phase, Seg, irq};
+use crate::machine::state::{FOREVER, IdleState, Phase, Seg, irq};
 use crate::machine::stats::counter;
 use crate::outcome::Account;
 use crate::symbols;
@@ -195,13 +195,16 @@ impl Machine<'_> {
             .is_some_and(|t| matches!(self.threads[t].phase, Phase::LockHold { .. }))
     }
 
-    /// The thread on `v` has interrupts off.
+    /// `v` has interrupts off: its thread, or its idle loop on the way to the HLT
+    /// (`do_idle`, up to the `sti; hlt` of `default_idle`).
     pub(crate) fn irqs_off(&self, v: usize) -> bool {
-        self.vcpus[v]
-            .thread
-            .is_some_and(|t| match self.threads[t].phase {
-                Phase::LockHold { lock } | Phase::LockWait { lock, .. } => self.locks[lock].irq_off,
-                _ => false,
-            })
+        let vcpu = &self.vcpus[v];
+        let Some(t) = vcpu.thread else {
+            return vcpu.idle_state == IdleState::Entering;
+        };
+        match self.threads[t].phase {
+            Phase::LockHold { lock } | Phase::LockWait { lock, .. } => self.locks[lock].irq_off,
+            _ => false,
+        }
     }
 }

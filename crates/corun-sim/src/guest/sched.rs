@@ -4,7 +4,7 @@
 
 use crate::machine::Machine;
 use crate::machine::slots::Event;
-use crate::machine::state::{Phase, Seg, Then, ThreadState, Vcpu, irq};
+use crate::machine::state::{IdleState, Phase, Seg, Then, ThreadState, Vcpu, irq};
 use crate::machine::stats::hist;
 use crate::outcome::Account;
 use crate::symbols;
@@ -33,21 +33,29 @@ impl Machine<'_> {
 
     /// The idle loop: run somebody, or stop the tick and halt.
     fn idle_step(&mut self, v: usize, p: usize) {
-        if let Some(t) = self.next_thread(v) {
-            if std::mem::take(&mut self.vcpus[v].idle_done) {
+        let state = self.vcpus[v].idle_state;
+        // Who was woken here meanwhile is queued by the handler of an IPI
+        // (`ttwu_queue_wakelist`), which interrupts nothing before the HLT.
+        if state == IdleState::Entering {
+            self.halt_exit(v, p);
+        } else if let Some(t) = self.next_thread(v) {
+            if state == IdleState::Halted {
                 self.owe_timer_writes(v);
-                self.threads[t].seg.left_ns += self.costs.guest_idle_ns;
+                self.threads[t].seg.left_ns += self.costs.guest_idle_exit_ns;
             }
             self.put_on(v, t);
-            return;
-        }
-        if !self.vcpus[v].idle_done {
-            self.vcpus[v].idle_done = true;
-            self.vcpus[v].idle = Seg::kernel(self.costs.guest_idle_ns, symbols::IDLE);
+        } else if state == IdleState::Outside {
+            self.vcpus[v].idle_state = IdleState::Entering;
+            self.vcpus[v].idle = Seg::kernel(self.costs.guest_idle_enter_ns, symbols::IDLE);
             self.cancel(Event::Tick(v));
             self.owe_timer_writes(v);
-            return;
+        } else {
+            self.halt_exit(v, p);
         }
+    }
+
+    fn halt_exit(&mut self, v: usize, p: usize) {
+        self.vcpus[v].idle_state = IdleState::Halted;
         self.count_exit(v, exit::HLT);
         self.busy(p, self.costs.exit_ns, 0, Then::Halt);
     }
@@ -106,7 +114,7 @@ impl Machine<'_> {
         let vcpu = &mut self.vcpus[v];
         vcpu.thread = Some(t);
         vcpu.need_resched = false;
-        vcpu.idle_done = false;
+        vcpu.idle_state = IdleState::Outside;
         let thread = &mut self.threads[t];
         vcpu.min_vruntime = vcpu.min_vruntime.max(thread.vruntime);
         vcpu.mm = thread.mm;
@@ -131,7 +139,7 @@ impl Machine<'_> {
         self.vcpus[v].thread = None;
         self.vcpus[v].need_resched = false;
         self.vcpus[v].idle = Vcpu::idle_seg();
-        self.vcpus[v].idle_done = false;
+        self.vcpus[v].idle_state = IdleState::Outside;
     }
 
     /// Switches to another thread if the running one has to go and can.

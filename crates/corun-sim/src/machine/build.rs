@@ -4,8 +4,8 @@
 use super::Machine;
 use super::slots::Slots;
 use super::state::{
-    Barrier, Base, FOREVER, Family, Flow, Mode, Pcpu, Phase, Place, Queue, RING, Seg, Sem,
-    SpinLock, Then, Thread, ThreadState, Vcpu, Vm,
+    Barrier, Base, FOREVER, Family, Flow, IdleState, Mode, Pcpu, Phase, Place, Queue, RING, Seg,
+    Sem, SpinLock, Then, Thread, ThreadState, Vcpu, Vm,
 };
 use super::stats::Stats;
 use crate::SimError;
@@ -223,7 +223,7 @@ impl Parts {
             soft: None,
             thread: None,
             idle: Vcpu::idle_seg(),
-            idle_done: true,
+            idle_state: IdleState::Halted,
             queue: Vec::with_capacity(16),
             min_vruntime: 0,
             need_resched: false,

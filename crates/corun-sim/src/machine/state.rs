@@ -156,7 +156,7 @@ pub(crate) struct Vcpu {
     pub(crate) thread: Option<usize>,
     /// Idle loop, when nothing else is there.
     pub(crate) idle: Seg,
-    pub(crate) idle_done: bool,
+    pub(crate) idle_state: IdleState,
     pub(crate) queue: Vec<usize>,
     pub(crate) min_vruntime: u64,
     pub(crate) need_resched: bool,
@@ -180,6 +180,15 @@ pub(crate) struct Vcpu {
     pub(crate) spun_last: bool,
     pub(crate) boost_passed: bool,
     pub(crate) rng: Rng,
+}
+
+/// How far a guest is into its idle loop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum IdleState {
+    Outside,
+    /// On its way to the HLT, with interrupts off.
+    Entering,
+    Halted,
 }
 
 /// What a thread is in the middle of.
