@@ -95,8 +95,8 @@ pub struct Costs {
     pub guest_wake_ns: u64,
     /// Futex or semaphore slow path, each way.
     pub futex_ns: u64,
-    /// A guest's way into its idle loop up to the HLT, without its timer writes: a
-    /// waker that comes before its end meets no halt.
+    /// A guest's way into its idle loop up to the HLT, without its timer writes and
+    /// with interrupts off: one that comes meanwhile ends the HLT at once.
     pub guest_idle_enter_ns: u64,
     /// A guest's way out of its idle loop, without its timer writes.
     pub guest_idle_exit_ns: u64,
