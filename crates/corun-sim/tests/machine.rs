@@ -8,6 +8,7 @@ use common::{Build, model};
 use corun_case::SchedulerKind;
 use corun_case::sim::{HaltPoll, SpinlockKind};
 use corun_sim::run;
+use std::sync::Arc;
 
 #[test]
 fn two_burning_guests_get_half_each() {
@@ -119,6 +120,30 @@ fn who_is_woken_on_its_way_into_the_idle_loop_halts_and_does_not_poll() {
     );
     let (halts, polls) = halts_and_polls(30_000);
     assert!(halts > 1_000 && polls * 4 < halts, "{polls} of {halts}");
+}
+
+#[test]
+fn a_wait_queues_lock_is_held_over_the_ipi_and_spun_for_when_its_holder_is_preempted() {
+    // On one pCPU, who is woken preempts who wakes, in the exit for the IPI.
+    let spun_share = |wait_lock| {
+        let mut s = Build::new(1, SchedulerKind::Eevdf)
+            .vm("a", 2, "lab-icount-pingpong-pipe")
+            .seconds(2.0)
+            .scenario();
+        s.kvm.ple = None;
+        let work = &mut s.vms[0].work[0];
+        for queue in &mut Arc::make_mut(&mut work.model).queues {
+            assert!(queue.wait_lock, "a pipe has one");
+            queue.wait_lock = wait_lock;
+        }
+        let outcome = run(&s).expect("runs");
+        let vm = outcome.vm("a").expect("guest");
+        assert!(vm.units[0] > 10, "{} round trips", vm.units[0]);
+        vm.figure("share.k:lock", outcome.measured_ns)
+            .expect("share")
+    };
+    assert!(spun_share(true) > 0.1, "{}", spun_share(true));
+    assert!(spun_share(false) == 0.0, "{}", spun_share(false));
 }
 
 #[test]

@@ -47,6 +47,11 @@ impl Machine<'_> {
         }
         let hold_ns = hold_ns + self.unlock_cost_ns(v);
         let symbol = self.locks[lock].symbol;
+        if let Some(op) = self.threads[t].locked_op.take() {
+            self.queue_op(v, t, op);
+            let thread = &mut self.threads[t];
+            thread.after_unlock = Some((thread.phase, thread.seg));
+        }
         let thread = &mut self.threads[t];
         thread.phase = Phase::LockHold { lock };
         thread.seg = Seg::kernel(hold_ns, symbol);

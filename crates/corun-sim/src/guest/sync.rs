@@ -2,13 +2,43 @@
 //! Queues between threads, and barriers.
 
 use crate::machine::Machine;
-use crate::machine::state::{FOREVER, Phase, Seg, Why};
+use crate::machine::state::{FOREVER, Phase, QueueOp, Seg, Why};
 use crate::outcome::Account;
 use crate::symbols;
 
 impl Machine<'_> {
-    /// Thread `t` on `v` puts an item into queue `q`.
-    pub(crate) fn push(&mut self, v: usize, t: usize, q: usize) {
+    /// Thread `t` on `v` puts an item into a queue or takes one. Where it wakes
+    /// somebody or has to wait, it takes the wait queue's spinlock first.
+    pub(crate) fn use_queue(&mut self, v: usize, t: usize, op: QueueOp) {
+        let (q, waits_or_wakes) = match op {
+            QueueOp::Push(q) => {
+                let queue = &self.queues[q];
+                let full = queue.items >= queue.capacity;
+                (q, full || !queue.poppers.is_empty())
+            }
+            QueueOp::Pop(q) => {
+                let queue = &self.queues[q];
+                let room = queue.items <= queue.wake_at.saturating_add(1);
+                (q, queue.items == 0 || room && !queue.pushers.is_empty())
+            }
+        };
+        match self.queues[q].wait_lock {
+            Some(lock) if waits_or_wakes => {
+                self.threads[t].locked_op = Some(op);
+                self.lock(v, t, lock, 0);
+            }
+            _ => self.queue_op(v, t, op),
+        }
+    }
+
+    pub(crate) fn queue_op(&mut self, v: usize, t: usize, op: QueueOp) {
+        match op {
+            QueueOp::Push(q) => self.push(v, t, q),
+            QueueOp::Pop(q) => self.pop(v, t, q),
+        }
+    }
+
+    fn push(&mut self, v: usize, t: usize, q: usize) {
         let queue = &mut self.queues[q];
         if let Some(popper) = queue.poppers.pop_front() {
             self.wake_thread(popper, Some(v));
@@ -22,8 +52,7 @@ impl Machine<'_> {
         self.proceed(t);
     }
 
-    /// Thread `t` on `v` takes an item from queue `q`.
-    pub(crate) fn pop(&mut self, v: usize, t: usize, q: usize) {
+    fn pop(&mut self, v: usize, t: usize, q: usize) {
         let queue = &mut self.queues[q];
         if queue.items == 0 {
             queue.poppers.push_back(t);

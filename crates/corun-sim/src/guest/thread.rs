@@ -3,7 +3,7 @@
 
 use crate::machine::Machine;
 use crate::machine::slots::Event;
-use crate::machine::state::{Phase, Seg, ThreadState, Why};
+use crate::machine::state::{Phase, QueueOp, Seg, ThreadState, Why};
 use crate::machine::stats::hist;
 use crate::outcome::Account;
 use crate::symbols;
@@ -21,6 +21,10 @@ impl Machine<'_> {
             }
             Phase::LockHold { lock } => {
                 self.proceed(t);
+                if let Some((phase, seg)) = self.threads[t].after_unlock.take() {
+                    self.threads[t].phase = phase;
+                    self.threads[t].seg = seg;
+                }
                 self.unlock(v, lock);
             }
             Phase::FlushSelf => self.shootdown_others(v, t),
@@ -68,11 +72,11 @@ impl Machine<'_> {
             Instr::Shootdown => self.shootdown(v, t),
             Instr::Push { family } => {
                 let q = self.own_queue(t, family);
-                self.push(v, t, q);
+                self.use_queue(v, t, QueueOp::Push(q));
             }
             Instr::Pop { family } => {
                 let q = self.own_queue(t, family);
-                self.pop(v, t, q);
+                self.use_queue(v, t, QueueOp::Pop(q));
             }
             Instr::Barrier { barrier } => {
                 let barrier = thread.base.barrier + barrier as usize;

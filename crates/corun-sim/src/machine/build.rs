@@ -18,7 +18,7 @@ use crate::outcome::ACCOUNTS;
 use crate::scenario::{Scenario, VmSpec, WorkSpec};
 use crate::symbols::{self, Symbols};
 use crate::trace::{Sink, Trace};
-use crate::workload::model::{Model, Role};
+use crate::workload::model::{Model, QueueDecl, Role};
 use crate::workload::program::{Instr, MAX_NESTING, compile, threads_of};
 use std::collections::VecDeque;
 
@@ -309,7 +309,11 @@ impl Parts {
                 items: queue.initial,
                 pushers: VecDeque::with_capacity(64),
                 poppers: VecDeque::with_capacity(64),
+                wait_lock: None,
             });
+            if queue.wait_lock {
+                self.add_wait_locks(spec, queue, family);
+            }
             self.queue_families.push(family);
         }
         for barrier in &model.barriers {
@@ -319,6 +323,27 @@ impl Parts {
                 spin_ns: barrier.spin_ns,
                 waiters: Vec::with_capacity(64),
             });
+        }
+    }
+
+    /// Gives each queue of `family` the spinlock of its wait queue.
+    fn add_wait_locks(&mut self, spec: &VmSpec, decl: &QueueDecl, family: Family) {
+        let vm = self.vms.len() - 1;
+        let stat = self.stats[vm].histogram(&format!("lock.{}.wait", decl.name));
+        // Who is preempted inside mostly is so in the exit for its IPI.
+        let symbol = self.symbols.intern("native_write_msr");
+        let locks = add_family(&mut self.locks, decl.count, || SpinLock {
+            kind: spec.kernel.spinlock,
+            irq_off: true,
+            symbol,
+            owner: None,
+            waiters: VecDeque::with_capacity(spec.vcpus as usize),
+            vm,
+            stat,
+        });
+        let queues = &mut self.queues[family.first..];
+        for (queue, lock) in queues.iter_mut().zip(locks.first..) {
+            queue.wait_lock = Some(lock);
         }
     }
 
@@ -403,6 +428,8 @@ impl Parts {
             spun_ns: 0,
             woken_ns: 0,
             last_unit_ns: 0,
+            locked_op: None,
+            after_unlock: None,
             held: Vec::with_capacity(4),
             rng: Rng::new(scenario.seed, Stream::Thread, t),
         });

@@ -266,6 +266,10 @@ pub(crate) struct Thread {
     pub(crate) spun_ns: u64,
     pub(crate) woken_ns: u64,
     pub(crate) last_unit_ns: u64,
+    /// To do once it has the spinlock that it asked for.
+    pub(crate) locked_op: Option<QueueOp>,
+    /// Where it goes on when it has released that.
+    pub(crate) after_unlock: Option<(Phase, Seg)>,
     /// Sleeping locks that it holds, last taken last.
     pub(crate) held: Vec<(usize, bool)>,
     pub(crate) rng: Rng,
@@ -323,6 +327,15 @@ pub(crate) struct Queue {
     pub(crate) items: u32,
     pub(crate) pushers: VecDeque<usize>,
     pub(crate) poppers: VecDeque<usize>,
+    /// Spinlock of those who wake and of those about to sleep.
+    pub(crate) wait_lock: Option<usize>,
+}
+
+/// What a thread does to a queue once it has its `wait_lock`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum QueueOp {
+    Push(usize),
+    Pop(usize),
 }
 
 /// A barrier.

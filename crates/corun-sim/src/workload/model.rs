@@ -89,6 +89,12 @@ pub struct QueueDecl {
     /// How many there are; a thread uses the one of its number.
     #[serde(default = "one")]
     pub count: u32,
+    /// Who wakes another here holds the wait queue's spinlock meanwhile, IPI
+    /// and its exit included, and who is about to sleep takes it: pipes and
+    /// sockets (`__wake_up_common_lock`, `prepare_to_wait_event`). A futex lets
+    /// go of its lock before it wakes (`wake_up_q`).
+    #[serde(default)]
+    pub wait_lock: bool,
 }
 
 /// A barrier.
