@@ -177,8 +177,8 @@ fn steered_polling_ends_beside_others_only_where_it_is_in_vain() {
 fn a_halting_waiter_for_a_pv_ticket_gives_its_time_to_a_kicked_sibling() {
     let honoured = |lock| {
         let mut s = Build::new(4, SchedulerKind::Cfs)
-            .vm("a", 16, "ebizzy")
-            .vm("b", 16, "ebizzy")
+            .vm("a", 16, "hackbench-groups")
+            .vm("b", 16, "hackbench-groups")
             .seconds(1.0)
             .scenario();
         s.kvm.ple = None;

@@ -263,11 +263,14 @@ fn check_guest(guest: &Guest, kernel: &GuestKernel, target: Target<'_>) -> Resul
         &["sim".into(), "guest".into(), name.into(), "tick_ns".into()],
         kernel.tick_ns,
     )?;
-    let pv_lock = |s| matches!(s, SpinlockKind::PvQueued | SpinlockKind::PvTicket);
+    let pv_lock = |s| {
+        use SpinlockKind::{PvQueued, PvQueuedFifo, PvTicket};
+        matches!(s, PvQueued | PvQueuedFifo | PvTicket)
+    };
     ensure!(
         !guest.pv.unhalt || kernel.spinlock.is_none_or(pv_lock),
         ["sim", "guest", name, "spinlock"],
-        "contradictory: offered pv.unhalt, a guest uses \"pv_queued\" or \"pv_ticket\""
+        "contradictory: offered pv.unhalt, a guest uses \"pv_queued\", \"pv_queued_fifo\" or \"pv_ticket\""
     );
     ensure!(
         !guest.pv.tlb_flush || kernel.tlb.is_none_or(|t| t == TlbKind::Kvmtlb),

@@ -114,6 +114,8 @@ pub enum SpinlockKind {
     /// Paravirtual queued spinlock: waiters halt, a running vCPU may take a
     /// lock whose queue head sleeps (`kernel/locking/qspinlock_paravirt.h`).
     PvQueued,
+    /// The same in Linux 4.2 to 4.4: nobody passes the queue.
+    PvQueuedFifo,
     /// Test and set: what Linux 4.2 and later use under a hypervisor without
     /// pv-unhalt (arch/x86 `virt_spin_lock`).
     TestAndSet,

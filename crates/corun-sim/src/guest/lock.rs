@@ -91,7 +91,7 @@ impl Machine<'_> {
         }
         match self.locks[lock].kind {
             SpinlockKind::Ticket | SpinlockKind::Queued => self.hand_to_next(lock),
-            SpinlockKind::PvTicket => {
+            SpinlockKind::PvTicket | SpinlockKind::PvQueuedFifo => {
                 self.kick_waiter(v, lock);
                 self.hand_to_next(lock);
             }
@@ -116,7 +116,10 @@ impl Machine<'_> {
     fn handover_ns(&self, lock: usize) -> u64 {
         let l = &self.locks[lock];
         let base_ns = self.costs.lock_handover_ns;
-        if matches!(l.kind, SpinlockKind::Queued | SpinlockKind::PvQueued) {
+        if matches!(
+            l.kind,
+            SpinlockKind::Queued | SpinlockKind::PvQueued | SpinlockKind::PvQueuedFifo
+        ) {
             return base_ns;
         }
         let spinners = l.waiters.iter().filter(|w| self.active_on(**w).is_some());

@@ -13,11 +13,11 @@ impl Machine<'_> {
     pub(crate) fn down(&mut self, v: usize, t: usize, sem: usize, shared: bool) {
         if self.sem_try(t, sem, shared) {
             self.proceed(t);
-        } else if self.sem_worth_spinning(v, sem) {
+        } else if !shared && self.sem_worth_spinning(v, sem) {
             self.sems[sem].spinners.push_back(t);
             self.begin_spin(
                 t,
-                Phase::SemSpin { sem, shared },
+                Phase::SemSpin { sem },
                 Seg::new(FOREVER, Account::KernelLock, symbols::OWNER_SPIN),
             );
         } else {
@@ -59,13 +59,13 @@ impl Machine<'_> {
     }
 
     /// A spinner's patience ended: is there still reason to spin?
-    pub(crate) fn sem_spin_again(&mut self, v: usize, t: usize, sem: usize, shared: bool) {
+    pub(crate) fn sem_spin_again(&mut self, v: usize, t: usize, sem: usize) {
         if self.sem_worth_spinning(v, sem) {
             self.threads[t].spun_ns = 0;
             return;
         }
         self.sems[sem].spinners.retain(|s| *s != t);
-        self.down(v, t, sem, shared);
+        self.down(v, t, sem, false);
     }
 
     /// Thread `t` releases the sleeping lock that it took last.
@@ -89,11 +89,7 @@ impl Machine<'_> {
             .find(|w| self.active_on(*w).is_some());
         if let Some(winner) = spinner {
             self.sems[sem].spinners.retain(|w| *w != winner);
-            let shared = matches!(
-                self.threads[winner].phase,
-                Phase::SemSpin { shared: true, .. }
-            );
-            self.sem_give(winner, sem, shared);
+            self.sem_give(winner, sem, false);
             self.poke(winner, self.costs.lock_handover_ns);
             return;
         }
@@ -106,7 +102,9 @@ impl Machine<'_> {
         match self.sems[sem].sleepers.front().copied() {
             None => {}
             Some((t, false)) => {
-                self.sems[sem].sleepers.pop_front();
+                if !self.sems[sem].wakes_one {
+                    self.sems[sem].sleepers.pop_front();
+                }
                 self.wake_thread(t, Some(v));
             }
             Some((_, true)) => {
@@ -122,10 +120,13 @@ impl Machine<'_> {
     /// A woken sleeper: it was given the lock, or tries for it.
     pub(crate) fn sem_retry(&mut self, t: usize, sem: usize, shared: bool) {
         let given = self.threads[t].held.last() == Some(&(sem, shared)) && shared;
-        if given || self.sem_try(t, sem, shared) {
+        let taken = given || self.sem_try(t, sem, shared);
+        let sleepers = &mut self.sems[sem].sleepers;
+        sleepers.retain(|(waiter, _)| *waiter != t);
+        if taken {
             self.proceed(t);
         } else {
-            self.sems[sem].sleepers.push_front((t, shared));
+            sleepers.push_front((t, shared));
             self.sleep_for(t, Why::Sem { sem, shared });
         }
     }

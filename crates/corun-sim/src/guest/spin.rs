@@ -9,8 +9,10 @@ use crate::symbols;
 use crate::trace::exit;
 use corun_case::sim::SpinlockKind;
 
-/// Rounds that a paravirtual lock spins before it halts (seed 001, figure 3).
-const SPIN_THRESHOLD: u64 = 8192;
+/// Rounds that a paravirtual ticket lock spins before it halts (seed 001, figure 3).
+const TICKET_SPIN_THRESHOLD: u64 = 8192;
+/// Rounds that a paravirtual queued lock does (`SPIN_THRESHOLD`).
+const QUEUED_SPIN_THRESHOLD: u64 = 1 << 15;
 /// A spinner for a sleeping lock looks again after this whether the owner runs.
 const OWNER_CHECK_NS: u64 = 20_000;
 
@@ -113,7 +115,10 @@ impl Machine<'_> {
         }
         let limit_ns = match thread.phase {
             Phase::LockWait { lock, .. } => match self.locks[lock].kind {
-                SpinlockKind::PvTicket | SpinlockKind::PvQueued => self.pv_threshold_ns(),
+                SpinlockKind::PvTicket => self.rounds_ns(TICKET_SPIN_THRESHOLD),
+                SpinlockKind::PvQueued | SpinlockKind::PvQueuedFifo => {
+                    self.rounds_ns(QUEUED_SPIN_THRESHOLD)
+                }
                 _ => FOREVER,
             },
             Phase::SemSpin { .. } => OWNER_CHECK_NS,
@@ -126,9 +131,8 @@ impl Machine<'_> {
         }
     }
 
-    fn pv_threshold_ns(&self) -> u64 {
-        self.costs
-            .cycles_ns(SPIN_THRESHOLD * self.costs.spin_round_cycles)
+    fn rounds_ns(&self, rounds: u64) -> u64 {
+        self.costs.cycles_ns(rounds * self.costs.spin_round_cycles)
     }
 
     /// Looks after the spin of `v` on `p`. True: it is over, other code is on
@@ -175,9 +179,9 @@ impl Machine<'_> {
                 self.busy(p, self.costs.exit_ns, 0, Then::Halt);
                 false
             }
-            Phase::SemSpin { sem, shared } => {
+            Phase::SemSpin { sem } => {
                 self.end_ple_run(v);
-                self.sem_spin_again(v, t, sem, shared);
+                self.sem_spin_again(v, t, sem);
                 true
             }
             Phase::BarrierSpin { .. } => {

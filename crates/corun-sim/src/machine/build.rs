@@ -295,6 +295,7 @@ impl Parts {
         for sem in &model.sems {
             let family = add_family(&mut self.sems, sem.count, || Sem {
                 spin: sem.spin,
+                wakes_one: sem.wakes_one,
                 writer: None,
                 readers: 0,
                 sleepers: VecDeque::with_capacity(64),

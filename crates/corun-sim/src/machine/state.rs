@@ -207,7 +207,7 @@ pub(crate) enum Phase {
     /// The hypervisor flushed for it.
     FlushReturn,
     /// Spins for a sleeping lock whose owner runs.
-    SemSpin { sem: usize, shared: bool },
+    SemSpin { sem: usize },
     /// On its way to sleep: takes effect when the system call's work is done.
     Sleep(Why),
     /// Slept, and returns from the system call.
@@ -311,9 +311,12 @@ pub(crate) struct SpinLock {
 #[derive(Debug)]
 pub(crate) struct Sem {
     pub(crate) spin: bool,
+    /// Nobody else is woken for it until who was woken has run.
+    pub(crate) wakes_one: bool,
     pub(crate) writer: Option<usize>,
     pub(crate) readers: u32,
-    /// Sleepers: who, and whether shared.
+    /// Sleepers: who, and whether shared. With `wakes_one` a woken writer is among
+    /// them until it has the lock.
     pub(crate) sleepers: VecDeque<(usize, bool)>,
     pub(crate) spinners: VecDeque<usize>,
 }

@@ -66,9 +66,15 @@ pub struct SemDecl {
     /// How many there are; each use takes one at random.
     #[serde(default = "one")]
     pub count: u32,
-    /// Waiters spin while the holder seems to run (mutex and rwsem since 3.16).
+    /// Who waits for it alone spins while the holder seems to run: a mutex's waiters,
+    /// and a rwsem's writers since Linux 3.16.
     #[serde(default)]
     pub spin: bool,
+    /// Nobody else is woken for it until who was woken has run. So it is with glibc's
+    /// mutex, whose word says that nobody waits once it has been freed, until a woken
+    /// waiter says otherwise (`lll_unlock`, `__lll_lock_wait`).
+    #[serde(default)]
+    pub wakes_one: bool,
 }
 
 /// A queue between threads.

@@ -21,12 +21,13 @@ pub(crate) const KINDS: [SchedulerKind; 5] = [
 ];
 
 /// Locks of guests' kernels.
-pub(crate) const LOCKS: [SpinlockKind; 6] = [
+pub(crate) const LOCKS: [SpinlockKind; 7] = [
     SpinlockKind::Ticket,
     SpinlockKind::PvTicket,
     SpinlockKind::Pmt,
     SpinlockKind::Queued,
     SpinlockKind::PvQueued,
+    SpinlockKind::PvQueuedFifo,
     SpinlockKind::TestAndSet,
 ];
 

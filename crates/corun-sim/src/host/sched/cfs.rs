@@ -135,13 +135,14 @@ impl Cfs {
     }
 
     /// `sched_slice`: the part of the period that `task` is due on a queue where
-    /// `nr` tasks weigh `load` together.
+    /// `nr` tasks weigh `load` together. Before Linux 5.13 (`BASE_SLICE`) it may be
+    /// shorter than the granularity: a light one gives way sooner than that.
     fn slice_ns(&self, host: &Host<'_>, task: TaskId, nr: usize, load: u64) -> u64 {
-        let least_ns = self.config.min_granularity_ns;
-        let period_ns = self.config.latency_ns.max(nr as u64 * least_ns);
+        let stretched_ns = nr as u64 * self.config.min_granularity_ns;
+        let period_ns = self.config.latency_ns.max(stretched_ns);
         let weight = self.rqs.weight(host, task);
         let due = u128::from(period_ns) * u128::from(weight) / u128::from(load.max(weight));
-        u64::try_from(due).unwrap_or(u64::MAX).max(least_ns)
+        u64::try_from(due).unwrap_or(u64::MAX)
     }
 
     /// `wakeup_gran`: the granularity in the virtual time of `task`.

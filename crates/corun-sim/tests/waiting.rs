@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Who waits for whom, and for how long: sleeping locks, queues of spinlocks, turns.
+
+mod common;
+
+use common::{Build, vm_spec};
+use corun_case::SchedulerKind;
+use corun_case::sim::{Hypervisor, SpinlockKind};
+use corun_sim::workload::Model;
+use corun_sim::{Outcome, Scenario, WorkSpec, run};
+use std::sync::Arc;
+
+/// What `name` came to in guest "a".
+fn figure(outcome: &Outcome, name: &str) -> f64 {
+    let vm = outcome.vm("a").expect("guest");
+    let figure = vm.figure(name, outcome.measured_ns);
+    figure.unwrap_or_else(|| panic!("{name}: not counted"))
+}
+
+/// One thread holds a sleeping lock most of the time, another wants it, too.
+fn holder_and(wants: &str) -> Scenario {
+    let text = format!(
+        r#"
+        name = "rwsem"
+        title = "a writer and another"
+        derivation = "made for a test"
+        unit = "rounds"
+        sem = [{{ name = "rwsem", spin = true }}]
+
+        [[role]]
+        name = "writer"
+        threads = {{ fixed = 1 }}
+        op = [
+            {{ do = "down", sem = "rwsem" }},
+            {{ do = "kernel", time = "200us" }},
+            {{ do = "up", sem = "rwsem" }},
+            {{ do = "user", time = "10us" }},
+        ]
+
+        [[role]]
+        name = "other"
+        threads = {{ fixed = 1 }}
+        op = [
+            {{ do = "down", sem = "rwsem"{wants} }},
+            {{ do = "kernel", time = "1us" }},
+            {{ do = "up", sem = "rwsem" }},
+            {{ do = "user", time = "10us" }},
+            {{ do = "unit" }},
+        ]
+        "#
+    );
+    let model: Model = toml::from_str(&text).expect("a model");
+    let work = WorkSpec {
+        model: Arc::new(model),
+        threads: None,
+    };
+    let mut s = Build::new(2, SchedulerKind::Eevdf).seconds(0.3).scenario();
+    s.vms.push(vm_spec("a", 2, vec![work]));
+    s
+}
+
+#[test]
+fn writers_spin_for_a_writer_that_runs_and_readers_sleep() {
+    let spun = |wants| figure(&run(&holder_and(wants)).expect("runs"), "share.k:lock");
+    let (writer, reader) = (spun(""), spun(", shared = true"));
+    assert!(writer > 0.3, "a writer spins for {writer} of the time");
+    assert!(reader < 0.01, "a reader spins for {reader} of the time");
+}
+
+#[test]
+fn nobody_passes_the_queue_of_a_fifo_lock_whose_head_sleeps() {
+    let rate_and_kicks = |lock| {
+        let mut s = Build::new(12, SchedulerKind::Credit)
+            .vm("a", 12, "gmake")
+            .vm("b", 12, "cpu")
+            .seconds(2.0)
+            .scenario();
+        s.kvm.hypervisor = Hypervisor::Xen;
+        s.vms[0].kernel.spinlock = lock;
+        let outcome = run(&s).expect("runs");
+        (figure(&outcome, "rate"), figure(&outcome, "count.kicks"))
+    };
+    let (fifo, kicks) = rate_and_kicks(SpinlockKind::PvQueuedFifo);
+    let (passing, _) = rate_and_kicks(SpinlockKind::PvQueued);
+    assert!(kicks > 1_000.0, "{kicks} waiters a second were kicked");
+    assert!(
+        fifo * 1.3 < passing,
+        "{fifo} in turn, {passing} where one that runs may pass"
+    );
+}
+
+/// `workload` on one pCPU beside a burner, under CFS with these granularities.
+fn beside_a_burner(workload: &str, granularities_ms: (u64, u64)) -> Scenario {
+    let mut s = Build::new(1, SchedulerKind::Cfs)
+        .vm("a", 1, workload)
+        .vm("b", 1, "cpu")
+        .seconds(4.0)
+        .scenario();
+    let cfs = &mut s.scheduler.settings.cfs;
+    cfs.min_granularity_ns = granularities_ms.0 * 1_000_000;
+    cfs.wakeup_granularity_ns = granularities_ms.1 * 1_000_000;
+    s
+}
+
+#[test]
+fn nobody_preempts_where_a_sleepers_credit_is_below_the_granularity() {
+    let ready_us = |granularities_ms| {
+        let s = beside_a_burner("sysbench-oltp", granularities_ms);
+        figure(&run(&s).expect("runs"), "ready.mean_us")
+    };
+    let (kernels, tuned) = (ready_us((3, 4)), ready_us((10, 15)));
+    assert!(
+        tuned > 3.0 * kernels,
+        "{tuned} us until a sleeper runs by tuned's settings, {kernels} by the kernel's"
+    );
+}
+
+#[test]
+fn the_turn_of_a_light_vm_is_shorter_than_the_granularity() {
+    let mut s = beside_a_burner("cpu", (10, 15));
+    s.vms[1].weight = 5;
+    let ready_us = figure(&run(&s).expect("runs"), "ready.mean_us");
+    // A 21st of the period, up to the next tick.
+    assert!(ready_us < 3_000.0, "{ready_us} us");
+}
