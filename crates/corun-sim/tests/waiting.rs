@@ -5,7 +5,7 @@ mod common;
 
 use common::{Build, vm_spec};
 use corun_case::SchedulerKind;
-use corun_case::sim::{Hypervisor, SpinlockKind};
+use corun_case::sim::{Hypervisor, SpinlockKind, TlbKind};
 use corun_sim::workload::Model;
 use corun_sim::{Outcome, Scenario, WorkSpec, run};
 use std::sync::Arc;
@@ -122,4 +122,28 @@ fn the_turn_of_a_light_vm_is_shorter_than_the_granularity() {
     let ready_us = figure(&run(&s).expect("runs"), "ready.mean_us");
     // A 21st of the period, up to the next tick.
     assert!(ready_us < 3_000.0, "{ready_us} us");
+}
+
+/// Where woken vCPUs wait for a turn, a mutex's next owner is one of them, and nobody is
+/// woken beside it: dedup's stages wait for its arena even when nothing spins.
+#[test]
+fn who_is_woken_for_a_mutex_is_the_only_one_until_it_runs() {
+    let rate = |beside: bool| {
+        let mut build = Build::new(12, SchedulerKind::Cfs).vm("a", 12, "dedup");
+        if beside {
+            build = build.vm("b", 12, "cpu");
+        }
+        let mut s = build.seconds(1.0).scenario();
+        s.kvm.ple = None;
+        s.scheduler.settings.cfs.min_granularity_ns = 10_000_000;
+        s.scheduler.settings.cfs.wakeup_granularity_ns = 15_000_000;
+        for vm in &mut s.vms {
+            vm.kernel.pinned = true;
+            vm.kernel.spinlock = SpinlockKind::Pmt;
+            vm.kernel.tlb = TlbKind::Shoot4u;
+        }
+        figure(&run(&s).expect("runs"), "rate")
+    };
+    let slower = rate(false) / rate(true);
+    assert!(slower > 3.2, "{slower} times slower");
 }
