@@ -122,11 +122,16 @@ impl Machine<'_> {
         let given = self.threads[t].held.last() == Some(&(sem, shared)) && shared;
         let taken = given || self.sem_try(t, sem, shared);
         let sleepers = &mut self.sems[sem].sleepers;
-        sleepers.retain(|(waiter, _)| *waiter != t);
+        let in_line = sleepers.front() == Some(&(t, shared));
         if taken {
+            if in_line {
+                sleepers.pop_front();
+            }
             self.proceed(t);
         } else {
-            sleepers.push_front((t, shared));
+            if !in_line {
+                sleepers.push_front((t, shared));
+            }
             self.sleep_for(t, Why::Sem { sem, shared });
         }
     }
