@@ -33,6 +33,13 @@ pub struct Costs {
     /// From the kick of a halted vCPU on an idle pCPU until its thread is
     /// scheduled in: 8,500 cycles less `host_ipi_ns`.
     pub wake_idle_ns: u64,
+    /// How long a pCPU is idle for it to be in its deep idle state when it is kicked
+    /// (cpuidle's `target_residency`); 0: it has none. The governor is taken to foresee
+    /// how long the pCPU will be idle.
+    pub deep_idle_after_ns: u64,
+    /// What a kick takes longer then (cpuidle's `exit_latency`, 104 us for a Sandy
+    /// Bridge's C6 in `intel_idle`).
+    pub deep_idle_ns: u64,
     /// The scheduled-in vCPU thread's return from the halt path to its VM entry:
     /// 3,400 cycles, the switch included.
     pub halt_return_ns: u64,
@@ -71,6 +78,9 @@ pub struct Costs {
     /// Each directed yield tried, with both runqueue locks. Seed 002's trace
     /// shows 22 us of host time a round with 15 other vCPUs on 8 pCPUs.
     pub ple_candidate_ns: u64,
+    /// What each of them takes longer for every other pCPU that tries some just then:
+    /// all lock the same run queues, two at a time (`double_rq_lock` in `yield_to`).
+    pub ple_contention_ns: u64,
     /// Speed of a pause loop's clock: PLE windows and spin thresholds are in
     /// cycles of it. MHz.
     pub cpu_mhz: u64,
@@ -81,6 +91,9 @@ pub struct Costs {
     /// The same, more for every other vCPU that spins on the same line: ticket
     /// locks only (Boyd-Wickizer et al., "Non-scalable locks are dangerous").
     pub lock_spinner_ns: u64,
+    /// Fetching a cache line that another CPU wrote last, inside a lock that a model gives
+    /// `lines`. Judgement: 100 cycles, within a socket.
+    pub line_ns: u64,
     /// A TLB flush of the own vCPU with its bookkeeping.
     pub flush_ns: u64,
     /// `Shoot4U`: invalidation by the hypervisor on one target.
@@ -130,6 +143,8 @@ impl Default for Costs {
             host_ipi_ns: 115,
             extint_ns: 500,
             wake_idle_ns: 3_154,
+            deep_idle_after_ns: 0,
+            deep_idle_ns: 0,
             halt_return_ns: 1_308,
             poll_return_ns: 500,
             inject_ns: 269,
@@ -143,10 +158,12 @@ impl Default for Costs {
             smt_speed_pm: 625,
             ple_ns: 1_000,
             ple_candidate_ns: 1_400,
+            ple_contention_ns: 0,
             cpu_mhz: 2_600,
             spin_round_cycles: 12,
             lock_handover_ns: 100,
             lock_spinner_ns: 25,
+            line_ns: 40,
             flush_ns: 500,
             host_flush_ns: 300,
             host_call_ns: 461,

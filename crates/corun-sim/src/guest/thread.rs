@@ -53,8 +53,13 @@ impl Machine<'_> {
                 let ns = time.sample(&mut thread.rng);
                 thread.seg = Seg::kernel(ns, symbol);
             }
-            Instr::Lock { family, hold } => {
-                let hold_ns = hold.sample(&mut thread.rng);
+            Instr::Lock {
+                family,
+                hold,
+                lines,
+            } => {
+                let lines_ns = u64::from(lines) * self.costs.line_ns;
+                let hold_ns = hold.sample(&mut thread.rng) + lines_ns;
                 let family = self.lock_families[thread.base.lock_family + family as usize];
                 let lock = family.first + thread.rng.below(family.count) as usize;
                 self.lock(v, t, lock, hold_ns);

@@ -112,6 +112,9 @@ impl Machine<'_> {
         let was_busy = self.pcpus[p].mode != Mode::Idle;
         self.pcpus[p].mode = mode;
         let busy = mode != Mode::Idle;
+        if was_busy && !busy {
+            self.pcpus[p].idle_from_ns = self.now_ns;
+        }
         let Some(sibling) = self.pcpus[p].sibling else {
             return;
         };
@@ -149,6 +152,7 @@ impl Machine<'_> {
     /// The pCPU's current work is done.
     pub(crate) fn work_done(&mut self, p: usize) {
         self.elapse(p);
+        self.end_locking(p);
         match self.pcpus[p].mode {
             Mode::Idle => {}
             Mode::Guest => self.run_guest(p),
@@ -376,7 +380,7 @@ impl Machine<'_> {
                 continue;
             }
             let latency_ns = if self.cpus[p].current.is_none() {
-                self.costs.wake_idle_ns
+                self.costs.wake_idle_ns + self.deep_idle_ns(p)
             } else if here == Some(p) {
                 0
             } else {
@@ -396,6 +400,16 @@ impl Machine<'_> {
             }
         }
         self.requests.lazy_kicks.clear();
+    }
+
+    /// What it takes longer to wake `p`, which is idle, than from a shallow idle state.
+    fn deep_idle_ns(&self, p: usize) -> u64 {
+        let idle_ns = self.now_ns - self.pcpus[p].idle_from_ns;
+        let after_ns = self.costs.deep_idle_after_ns;
+        if after_ns == 0 || idle_ns < after_ns {
+            return 0;
+        }
+        self.costs.deep_idle_ns
     }
 
     pub(crate) fn next_noise(&mut self, p: usize) {

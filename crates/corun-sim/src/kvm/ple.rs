@@ -82,11 +82,30 @@ impl Machine<'_> {
             return;
         }
         let (yielded, tried) = self.on_spin(p, v);
-        let exit_ns = exit_ns + tried * self.costs.ple_candidate_ns;
+        let exit_ns = exit_ns + self.locking_ns(p, tried);
         if yielded || handed {
             self.busy(p, exit_ns, 0, Then::Schedule);
         } else {
             self.busy(p, exit_ns + self.costs.entry_ns, 0, Then::Enter);
+        }
+    }
+
+    /// How long the handler on `p` holds and awaits run queues' locks that asks `tried`
+    /// vCPUs. From now on it does, until its work is done.
+    fn locking_ns(&mut self, p: usize, tried: u64) -> u64 {
+        if tried == 0 {
+            return 0;
+        }
+        let each_ns = self.costs.ple_candidate_ns + self.yielding * self.costs.ple_contention_ns;
+        self.pcpus[p].yielding = true;
+        self.yielding += 1;
+        tried * each_ns
+    }
+
+    /// The handler on `p`, if one ran, is done with run queues' locks.
+    pub(crate) fn end_locking(&mut self, p: usize) {
+        if std::mem::take(&mut self.pcpus[p].yielding) {
+            self.yielding -= 1;
         }
     }
 

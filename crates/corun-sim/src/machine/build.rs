@@ -101,6 +101,7 @@ impl<'a> Machine<'a> {
             targets: Vec::with_capacity(256),
             events: 0,
             measured_from_ns: 0,
+            yielding: 0,
         })
     }
 }
@@ -157,6 +158,8 @@ fn pcpu(scenario: &Scenario, p: usize) -> Pcpu {
         touched_ns: 0,
         sibling: sibling.then_some(other),
         speed_pm: 1000,
+        idle_from_ns: 0,
+        yielding: false,
         accounts: [0; ACCOUNTS],
         noise: Rng::new(scenario.seed, Stream::Pcpu, p),
     }

@@ -60,6 +60,10 @@ pub(crate) struct Pcpu {
     pub(crate) sibling: Option<usize>,
     /// Speed of guest code now. Per mille.
     pub(crate) speed_pm: u64,
+    /// When it went idle last.
+    pub(crate) idle_from_ns: u64,
+    /// It locks run queues for a spinner.
+    pub(crate) yielding: bool,
     pub(crate) accounts: Accounts,
     pub(crate) noise: Rng,
 }

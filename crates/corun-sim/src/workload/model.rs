@@ -194,8 +194,12 @@ pub enum Op {
     Lock {
         /// Which.
         lock: String,
-        /// How long.
+        /// How long, but for `lines`.
         hold: Dist,
+        /// Cache lines that it then touches and another CPU wrote last: each takes what
+        /// the machine's cost `line_ns` says.
+        #[serde(default)]
+        lines: u32,
     },
     /// Takes spinlocks that nobody else wants, one after the other: native ones
     /// cost nothing worth modelling, paravirtual ones may.

@@ -16,6 +16,7 @@ pub(crate) enum Instr {
     Lock {
         family: u32,
         hold: Dist,
+        lines: u32,
     },
     Uncontended(u32),
     Down {
@@ -119,7 +120,7 @@ impl Compiler<'_> {
                 let symbol = self.symbols.intern(symbol);
                 self.timed(*time, Instr::Kernel(*time, symbol))
             }
-            Op::Lock { lock, hold } => {
+            Op::Lock { lock, hold, lines } => {
                 let names = self.model.locks.iter().map(|l| l.name.as_str());
                 let family = self.find("lock", lock, names)?;
                 self.timed(
@@ -127,6 +128,7 @@ impl Compiler<'_> {
                     Instr::Lock {
                         family,
                         hold: *hold,
+                        lines: *lines,
                     },
                 )
             }

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Costs that depend on what the machine did before, or does elsewhere.
+
+mod common;
+
+use common::{Build, vm_spec};
+use corun_case::SchedulerKind;
+use corun_case::sim::{Ple, SpinHandler};
+use corun_sim::workload::Model;
+use corun_sim::{Scenario, WorkSpec, run};
+use std::sync::Arc;
+
+/// A guest "a" of `vcpus` on as many pCPUs, whose threads do `op`.
+fn guest(vcpus: u32, declared: &str, op: &str) -> Scenario {
+    let text = format!(
+        r#"
+        name = "costs"
+        title = "what one operation costs"
+        derivation = "made for a test"
+        unit = "rounds"
+        {declared}
+
+        [[role]]
+        name = "worker"
+        threads = {{ per_vcpu_pm = 1000 }}
+        pinned = true
+        op = [{op}, {{ do = "unit" }}]
+        "#
+    );
+    let model: Model = toml::from_str(&text).expect("a model");
+    let work = WorkSpec {
+        model: Arc::new(model),
+        threads: None,
+    };
+    let mut s = Build::new(vcpus, SchedulerKind::Cfs)
+        .seconds(0.5)
+        .scenario();
+    s.costs.noise_every_ns = 0;
+    s.vms.push(vm_spec("a", vcpus, vec![work]));
+    s
+}
+
+/// Mean time of a round of guest "a".
+fn round_us(scenario: &Scenario) -> f64 {
+    let outcome = run(scenario).expect("runs");
+    let vm = outcome.vm("a").expect("guest");
+    vm.figure("unit.mean_us", outcome.measured_ns)
+        .expect("rounds")
+}
+
+#[test]
+fn a_deep_idle_state_is_left_later_by_who_idled_long_enough() {
+    let later_us = |nap: &str| {
+        let mut s = guest(1, "", &format!(r#"{{ do = "sleep", time = "{nap}" }}"#));
+        let shallow_us = round_us(&s);
+        s.costs.deep_idle_after_ns = 300_000;
+        s.costs.deep_idle_ns = 100_000;
+        round_us(&s) - shallow_us
+    };
+    let (short_us, long_us) = (later_us("100us"), later_us("1ms"));
+    assert!(short_us.abs() < 0.1, "after 100 us: {short_us} us later");
+    assert!(
+        (long_us - 100.0).abs() < 2.0,
+        "after 1 ms: {long_us} us later"
+    );
+}
+
+#[test]
+fn lines_of_other_cpus_lengthen_a_lock() {
+    let lock = r#"{ do = "lock", lock = "list", hold = "1us", lines = 10 }"#;
+    let mut s = guest(1, r#"lock = [{ name = "list" }]"#, lock);
+    s.costs.line_ns = 0;
+    let local_us = round_us(&s);
+    s.costs.line_ns = 50;
+    let later_us = round_us(&s) - local_us;
+    assert!((later_us - 0.5).abs() < 0.05, "10 lines take {later_us} us");
+}
+
+#[test]
+fn spinners_that_look_for_a_target_at_once_hinder_each_other() {
+    let lock = r#"{ do = "lock", lock = "hot", hold = "5us" }"#;
+    let declared = r#"lock = [{ name = "hot" }]"#;
+    let slower = |vcpus| {
+        let mut s = guest(vcpus, declared, lock);
+        s.kvm.ple = Some(Ple {
+            grow: 0,
+            ..Ple::default()
+        });
+        s.kvm.spin_handler = SpinHandler::Y2011;
+        let alone_us = round_us(&s);
+        s.costs.ple_contention_ns = 500;
+        round_us(&s) / alone_us
+    };
+    assert!((slower(2) - 1.0).abs() < 1e-9, "one spinner hinders nobody");
+    assert!(slower(8) > 1.3, "seven: rounds {} times as long", slower(8));
+}
