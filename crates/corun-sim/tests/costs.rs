@@ -5,7 +5,7 @@ mod common;
 
 use common::{Build, vm_spec};
 use corun_case::SchedulerKind;
-use corun_case::sim::{Ple, SpinHandler};
+use corun_case::sim::{HaltPoll, Ple, SpinHandler};
 use corun_sim::workload::Model;
 use corun_sim::{Scenario, WorkSpec, run};
 use std::sync::Arc;
@@ -36,6 +36,7 @@ fn guest(vcpus: u32, declared: &str, op: &str) -> Scenario {
         .seconds(0.5)
         .scenario();
     s.costs.noise_every_ns = 0;
+    s.kvm.halt_poll = HaltPoll::Never;
     s.vms.push(vm_spec("a", vcpus, vec![work]));
     s
 }
