@@ -112,15 +112,15 @@ impl Machine<'_> {
         let was_busy = self.pcpus[p].mode != Mode::Idle;
         self.pcpus[p].mode = mode;
         let busy = mode != Mode::Idle;
-        if was_busy && !busy {
+        if busy == was_busy {
+            return;
+        }
+        if !busy {
             self.pcpus[p].idle_from_ns = self.now_ns;
         }
         let Some(sibling) = self.pcpus[p].sibling else {
             return;
         };
-        if busy == was_busy {
-            return;
-        }
         self.elapse(sibling);
         self.pcpus[sibling].speed_pm = if busy { self.costs.smt_speed_pm } else { 1000 };
         if self.pcpus[sibling].mode == Mode::Guest {
@@ -152,7 +152,7 @@ impl Machine<'_> {
     /// The pCPU's current work is done.
     pub(crate) fn work_done(&mut self, p: usize) {
         self.elapse(p);
-        self.end_locking(p);
+        self.pcpus[p].yielding = false;
         match self.pcpus[p].mode {
             Mode::Idle => {}
             Mode::Guest => self.run_guest(p),

@@ -96,17 +96,9 @@ impl Machine<'_> {
         if tried == 0 {
             return 0;
         }
-        let each_ns = self.costs.ple_candidate_ns + self.yielding * self.costs.ple_contention_ns;
+        let others = self.pcpus.iter().filter(|other| other.yielding).count() as u64;
         self.pcpus[p].yielding = true;
-        self.yielding += 1;
-        tried * each_ns
-    }
-
-    /// The handler on `p`, if one ran, is done with run queues' locks.
-    pub(crate) fn end_locking(&mut self, p: usize) {
-        if std::mem::take(&mut self.pcpus[p].yielding) {
-            self.yielding -= 1;
-        }
+        tried * (self.costs.ple_candidate_ns + others * self.costs.ple_contention_ns)
     }
 
     /// Round robin over the siblings, from behind the one boosted last. Returns

@@ -101,7 +101,6 @@ impl<'a> Machine<'a> {
             targets: Vec::with_capacity(256),
             events: 0,
             measured_from_ns: 0,
-            yielding: 0,
         })
     }
 }

@@ -38,8 +38,6 @@ pub(crate) struct Machine<'a> {
     pub(crate) tasks: Vec<HostTask>,
     pub(crate) cpus: Vec<HostCpu>,
     pub(crate) pcpus: Vec<Pcpu>,
-    /// pCPUs that lock run queues for a spinner.
-    pub(crate) yielding: u64,
     pub(crate) vcpus: Vec<Vcpu>,
     pub(crate) vms: Vec<Vm>,
     pub(crate) threads: Vec<Thread>,

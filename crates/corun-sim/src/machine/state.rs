@@ -62,7 +62,7 @@ pub(crate) struct Pcpu {
     pub(crate) speed_pm: u64,
     /// When it went idle last.
     pub(crate) idle_from_ns: u64,
-    /// It locks run queues for a spinner.
+    /// It locks run queues for a spinner, until its work is done.
     pub(crate) yielding: bool,
     pub(crate) accounts: Accounts,
     pub(crate) noise: Rng,
