@@ -3,12 +3,11 @@
 
 mod common;
 
-use common::{Build, vm_spec};
+use common::{Build, figure};
 use corun_case::SchedulerKind;
 use corun_case::sim::{HaltPoll, Ple, SpinHandler};
 use corun_sim::workload::Model;
-use corun_sim::{Scenario, WorkSpec, run};
-use std::sync::Arc;
+use corun_sim::{Scenario, run};
 
 /// A guest "a" of `vcpus` on as many pCPUs, whose threads do `op`.
 fn guest(vcpus: u32, declared: &str, op: &str) -> Scenario {
@@ -28,25 +27,18 @@ fn guest(vcpus: u32, declared: &str, op: &str) -> Scenario {
         "#
     );
     let model: Model = toml::from_str(&text).expect("a model");
-    let work = WorkSpec {
-        model: Arc::new(model),
-        threads: None,
-    };
     let mut s = Build::new(vcpus, SchedulerKind::Cfs)
+        .vm_of("a", vcpus, model)
         .seconds(0.5)
         .scenario();
     s.costs.noise_every_ns = 0;
     s.kvm.halt_poll = HaltPoll::Never;
-    s.vms.push(vm_spec("a", vcpus, vec![work]));
     s
 }
 
 /// Mean time of a round of guest "a".
 fn round_us(scenario: &Scenario) -> f64 {
-    let outcome = run(scenario).expect("runs");
-    let vm = outcome.vm("a").expect("guest");
-    vm.figure("unit.mean_us", outcome.measured_ns)
-        .expect("rounds")
+    figure(&run(scenario).expect("runs"), "unit.mean_us")
 }
 
 #[test]

@@ -4,15 +4,14 @@
 
 mod common;
 
-use common::{Build, random, vm_spec};
+use common::{Build, random};
 use corun_case::SchedulerKind;
 use corun_case::sim::SpinlockKind;
 use corun_policy::Mechanisms;
 use corun_sim::workload::Model;
-use corun_sim::{Outcome, Scenario, WorkSpec, run};
+use corun_sim::{Outcome, Scenario, run};
 use proptest::prelude::*;
 use proptest::sample::select;
-use std::sync::Arc;
 
 /// What a guest does to be boosted, all the time: a model's locks, queues and
 /// roles.
@@ -98,16 +97,12 @@ fn scenario(
 ) -> Scenario {
     let mut scenario = Build::new(4, SchedulerKind::Corun)
         .fixed_vm("victim", 4, &["burn"])
+        .vm_of("hostile", vcpus, attack(name))
         .seconds(2.0)
         .scenario();
-    let work = WorkSpec {
-        model: Arc::new(attack(name)),
-        threads: None,
-    };
-    let mut hostile = vm_spec("hostile", vcpus, vec![work]);
+    let hostile = &mut scenario.vms[1];
     hostile.kernel.spinlock = spinlock;
     hostile.pv.sched_yield = true;
-    scenario.vms.push(hostile);
     scenario.scheduler.mechanisms = mechanisms;
     scenario.seed = seed;
     scenario.check = false;

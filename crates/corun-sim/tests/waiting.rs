@@ -3,19 +3,11 @@
 
 mod common;
 
-use common::{Build, vm_spec};
+use common::{Build, figure};
 use corun_case::SchedulerKind;
 use corun_case::sim::{Hypervisor, SpinlockKind, TlbKind};
 use corun_sim::workload::Model;
-use corun_sim::{Outcome, Scenario, WorkSpec, run};
-use std::sync::Arc;
-
-/// What `name` came to in guest "a".
-fn figure(outcome: &Outcome, name: &str) -> f64 {
-    let vm = outcome.vm("a").expect("guest");
-    let figure = vm.figure(name, outcome.measured_ns);
-    figure.unwrap_or_else(|| panic!("{name}: not counted"))
-}
+use corun_sim::{Scenario, run};
 
 /// One thread holds a sleeping lock most of the time, another wants it, too.
 fn holder_and(wants: &str) -> Scenario {
@@ -50,13 +42,10 @@ fn holder_and(wants: &str) -> Scenario {
         "#
     );
     let model: Model = toml::from_str(&text).expect("a model");
-    let work = WorkSpec {
-        model: Arc::new(model),
-        threads: None,
-    };
-    let mut s = Build::new(2, SchedulerKind::Eevdf).seconds(0.3).scenario();
-    s.vms.push(vm_spec("a", 2, vec![work]));
-    s
+    Build::new(2, SchedulerKind::Eevdf)
+        .vm_of("a", 2, model)
+        .seconds(0.3)
+        .scenario()
 }
 
 #[test]

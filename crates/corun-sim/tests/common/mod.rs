@@ -9,7 +9,7 @@ use corun_case::sim::{Costs, Kvm, SchedTunables, SimGuest};
 use corun_case::{PvFeatures, SchedulerKind};
 use corun_policy::Tunables;
 use corun_sim::workload::Model;
-use corun_sim::{Scenario, SchedulerSpec, VmSpec, WorkSpec};
+use corun_sim::{Outcome, Scenario, SchedulerSpec, VmSpec, WorkSpec};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,6 +36,13 @@ pub(crate) fn fixed_model(name: &str) -> Model {
         _ => panic!("no model {name} in tests/golden"),
     };
     toml::from_str(text).unwrap_or_else(|e| panic!("{name}: {e}"))
+}
+
+/// What `name` came to in guest "a".
+pub(crate) fn figure(outcome: &Outcome, name: &str) -> f64 {
+    let vm = outcome.vm("a").expect("guest");
+    let figure = vm.figure(name, outcome.measured_ns);
+    figure.unwrap_or_else(|| panic!("{name}: not counted"))
 }
 
 /// A guest with the usual kernel.
@@ -88,9 +95,14 @@ impl Build {
         })
     }
 
-    pub(crate) fn vm(mut self, name: &str, vcpus: u32, workload: &str) -> Self {
+    pub(crate) fn vm(self, name: &str, vcpus: u32, workload: &str) -> Self {
+        self.vm_of(name, vcpus, model(workload))
+    }
+
+    /// A guest that runs a model of the test's own.
+    pub(crate) fn vm_of(mut self, name: &str, vcpus: u32, model: Model) -> Self {
         let work = WorkSpec {
-            model: Arc::new(model(workload)),
+            model: Arc::new(model),
             threads: None,
         };
         self.0.vms.push(vm_spec(name, vcpus, vec![work]));
