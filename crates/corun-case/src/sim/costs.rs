@@ -98,7 +98,8 @@ pub struct Costs {
     pub flush_ns: u64,
     /// `Shoot4U`: invalidation by the hypervisor on one target.
     pub host_flush_ns: u64,
-    /// `Shoot4U`: the hypervisor's call to one more running target.
+    /// `Shoot4U`: the hypervisor's call to one more target, beyond the interrupt, the
+    /// exit and the flush.
     pub host_call_ns: u64,
     /// A paravirtual ticket lock's unlock beyond a native one's.
     pub pv_unlock_ns: u64,

@@ -130,6 +130,10 @@ pub enum TlbKind {
     /// kvmtlb: targets that do not run flush when they enter (seed 001,
     /// figures 9 and 10; KVM's `PV_TLB_FLUSH`).
     Kvmtlb,
+    /// kvmtlb as seed 000's authors ported it (version 4 of the patches, their public
+    /// repository drouyang/shoot4u): who queues the first flush for a target that does
+    /// not run sends it the interrupt, too, and waits.
+    KvmtlbV4,
     /// `Shoot4U`: one hypercall, the hypervisor flushes (seed 000, section 4).
     Shoot4u,
 }

@@ -9,10 +9,10 @@ use crate::symbols;
 use crate::trace::{Kind, exit};
 use corun_case::sim::SpinlockKind;
 
-/// Preemptable ticket lock: how long a waiter waits for each place before it
-/// that does not move. Cycles. Judgement: some tens of hand-overs, far below a
-/// slice (Ouyang and Lange tune it between those two).
-const PMT_PLACE_CYCLES: u64 = 2_048;
+/// Preemptable ticket lock: how many rounds a waiter spins for each place before it
+/// that does not move (`pmtlock_timeout_shift`, 8, of the authors' patch for Linux 3.12
+/// and later).
+const PMT_PLACE_ROUNDS: u64 = 1 << 8;
 
 impl Machine<'_> {
     /// Thread `t` on `v` wants `lock` for `hold_ns`.
@@ -25,7 +25,7 @@ impl Machine<'_> {
                 _ => 0,
             };
             l.owner = Some(t);
-            let delay_ns = overtaken * self.costs.cycles_ns(PMT_PLACE_CYCLES);
+            let delay_ns = overtaken * self.rounds_ns(PMT_PLACE_ROUNDS);
             self.hold(v, t, lock, hold_ns + delay_ns);
             return;
         }
@@ -183,7 +183,7 @@ impl Machine<'_> {
             .enumerate()
             .find(|(_, w)| self.active_on(*w).is_some());
         if let Some((place, winner)) = first {
-            let delay_ns = place as u64 * self.costs.cycles_ns(PMT_PLACE_CYCLES);
+            let delay_ns = place as u64 * self.rounds_ns(PMT_PLACE_ROUNDS);
             self.hand_to(lock, winner, delay_ns);
         }
     }

@@ -131,7 +131,7 @@ impl Machine<'_> {
         }
     }
 
-    fn rounds_ns(&self, rounds: u64) -> u64 {
+    pub(crate) fn rounds_ns(&self, rounds: u64) -> u64 {
         self.costs.cycles_ns(rounds * self.costs.spin_round_cycles)
     }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! TLB shootdowns: by IPI (`flush_tlb_others`, `smp_call_function_many`), by
-//! kvmtlb (seed 001, figures 9 and 10), by `Shoot4U` (seed 000, section 4).
+//! kvmtlb (seed 001, figures 9 and 10; and as seed 000 had it), by `Shoot4U` (seed 000, section 4).
 
 use crate::host::sched::CpuId;
 use crate::machine::Machine;
@@ -26,8 +26,8 @@ impl Machine<'_> {
     pub(crate) fn shootdown_others(&mut self, v: usize, t: usize) {
         self.find_targets(v, t);
         let tlb = self.vms[self.vcpus[v].vm].tlb;
-        if tlb == TlbKind::Kvmtlb {
-            self.spare_preempted();
+        if matches!(tlb, TlbKind::Kvmtlb | TlbKind::KvmtlbV4) {
+            self.queue_flushes(tlb);
         }
         if self.targets.is_empty() {
             self.shootdown_done(v, t);
@@ -51,18 +51,31 @@ impl Machine<'_> {
         }
     }
 
-    /// kvmtlb: targets without a pCPU flush when they enter, which costs nothing
-    /// here. The guest cannot see that the host uses a pCPU for itself.
-    fn spare_preempted(&mut self) {
-        let vcpus = &self.vcpus;
-        self.targets
-            .retain(|to| matches!(vcpus[*to].place, Place::On(_)));
+    /// kvmtlb: a target outside of guest mode flushes when it enters, which costs
+    /// nothing here. As patched into seed 000's guests, the flush is queued, but the
+    /// interrupt is sent as well, unless one had been queued before: what `cmpxchg`
+    /// returns there, the state before, is taken for whether it succeeded.
+    fn queue_flushes(&mut self, tlb: TlbKind) {
+        let mut targets = std::mem::take(&mut self.targets);
+        targets.retain(|&to| {
+            if self.guest_on(to).is_some() {
+                return true;
+            }
+            let queued = std::mem::replace(&mut self.vcpus[to].flush_queued, true);
+            tlb == TlbKind::KvmtlbV4 && !queued
+        });
+        self.targets = targets;
     }
 
-    /// The pCPU that `to` has and that the host does not use for itself.
-    fn running_on(&self, to: usize) -> Option<usize> {
+    /// The pCPU on which `to` runs guest code.
+    fn guest_on(&self, to: usize) -> Option<usize> {
         match self.vcpus[to].place {
-            Place::On(p) if self.pcpus[p].stolen_until_ns <= self.now_ns => Some(p),
+            Place::On(p)
+                if self.pcpus[p].mode == Mode::Guest
+                    && self.pcpus[p].stolen_until_ns <= self.now_ns =>
+            {
+                Some(p)
+            }
             Place::On(_) | Place::Blocked | Place::Ready => None,
         }
     }
@@ -137,23 +150,21 @@ impl Machine<'_> {
         }
     }
 
-    /// `Shoot4U`: the hypervisor invalidates; running targets take a host IPI,
-    /// the others flush when they enter. The caller waits for the former.
+    /// `Shoot4U`: the hypervisor invalidates. It calls the pCPU of each target, the one
+    /// where it was last if it does not run, and waits for it, one after another
+    /// (`kvm_pv_shoot4u_op` of the authors' patch).
     fn hypervisor_flushes(&mut self, v: usize, t: usize) {
         let targets = std::mem::take(&mut self.targets);
-        let mut running = 0;
         for to in &targets {
-            if let Some(p) = self.running_on(*to) {
-                running += 1;
-                self.disturb(p);
+            if self.tasks[*to].cpu != self.tasks[v].cpu {
+                self.disturb(self.tasks[*to].cpu as usize);
             }
         }
-        let round_ns = self.costs.host_ipi_ns + self.costs.exit_ns + self.costs.host_flush_ns;
-        let wait_ns = if running > 0 { round_ns } else { 0 };
-        let handler_ns = self.costs.hypercall_ns
-            + self.costs.host_call_ns * running
-            + self.costs.host_flush_ns
-            + wait_ns;
+        let call_ns = self.costs.host_call_ns
+            + self.costs.host_ipi_ns
+            + self.costs.exit_ns
+            + self.costs.host_flush_ns;
+        let handler_ns = self.costs.hypercall_ns + call_ns * targets.len() as u64;
         self.owe_exit(v, exit::HYPERCALL, handler_ns);
         self.threads[t].phase = Phase::FlushReturn;
         self.threads[t].seg = Seg::new(0, Account::KernelTlb, symbols::FLUSH);

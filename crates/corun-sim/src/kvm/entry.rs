@@ -16,6 +16,7 @@ impl Machine<'_> {
         }
         let vcpu = &mut self.vcpus[v];
         vcpu.pending &= !irq::KICK;
+        vcpu.flush_queued = false;
         if vcpu.pv_wait {
             vcpu.pv_wait = false;
             self.threads_spin_again(v);

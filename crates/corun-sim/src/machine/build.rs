@@ -234,6 +234,7 @@ impl Parts {
             due: Vec::with_capacity(16),
             kernel_debt_ns: 0,
             exit_debt_ns: 0,
+            flush_queued: false,
             acks: 0,
             shootdown_ns: 0,
             ple_window_ns: scenario.costs.cycles_ns(window),

@@ -174,6 +174,8 @@ pub(crate) struct Vcpu {
     pub(crate) kernel_debt_ns: u64,
     /// Exits that guest code caused and has not paid for.
     pub(crate) exit_debt_ns: u64,
+    /// kvmtlb: it flushes its TLB when it enters.
+    pub(crate) flush_queued: bool,
     /// Acknowledgements that its shootdown waits for, and since when it runs.
     pub(crate) acks: u32,
     pub(crate) shootdown_ns: u64,

@@ -32,7 +32,12 @@ pub(crate) const LOCKS: [SpinlockKind; 7] = [
 ];
 
 /// Ways of TLB shootdowns.
-pub(crate) const FLUSHES: [TlbKind; 3] = [TlbKind::Ipi, TlbKind::Kvmtlb, TlbKind::Shoot4u];
+pub(crate) const FLUSHES: [TlbKind; 4] = [
+    TlbKind::Ipi,
+    TlbKind::Kvmtlb,
+    TlbKind::KvmtlbV4,
+    TlbKind::Shoot4u,
+];
 
 const POLLS: [HaltPoll; 5] = [
     HaltPoll::Never,
