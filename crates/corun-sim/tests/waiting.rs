@@ -5,7 +5,7 @@ mod common;
 
 use common::{Build, figure};
 use corun_case::SchedulerKind;
-use corun_case::sim::{Hypervisor, SpinlockKind, TlbKind};
+use corun_case::sim::{Hypervisor, Ple, SpinlockKind, TlbKind};
 use corun_sim::workload::Model;
 use corun_sim::{Scenario, run};
 
@@ -56,17 +56,27 @@ fn writers_spin_for_a_writer_that_runs_and_readers_sleep() {
     assert!(reader < 0.01, "a reader spins for {reader} of the time");
 }
 
+/// gmake with locks of kind `lock` beside a burner, under Xen; `micro` pCPUs are set aside.
+fn gmake_under_xen(lock: SpinlockKind, micro: u32) -> Scenario {
+    let mut s = Build::new(12, SchedulerKind::Credit)
+        .vm("a", 12, "gmake")
+        .vm("b", 12, "cpu")
+        .seconds(2.0)
+        .scenario();
+    s.kvm.hypervisor = Hypervisor::Xen;
+    s.kvm.ple = Some(Ple {
+        grow: 0,
+        ..Ple::default()
+    });
+    s.scheduler.settings.credit.micro_pcpus = micro;
+    s.vms[0].kernel.spinlock = lock;
+    s
+}
+
 #[test]
 fn nobody_passes_the_queue_of_a_fifo_lock_whose_head_sleeps() {
     let rate_and_kicks = |lock| {
-        let mut s = Build::new(12, SchedulerKind::Credit)
-            .vm("a", 12, "gmake")
-            .vm("b", 12, "cpu")
-            .seconds(2.0)
-            .scenario();
-        s.kvm.hypervisor = Hypervisor::Xen;
-        s.vms[0].kernel.spinlock = lock;
-        let outcome = run(&s).expect("runs");
+        let outcome = run(&gmake_under_xen(lock, 0)).expect("runs");
         (figure(&outcome, "rate"), figure(&outcome, "count.kicks"))
     };
     let (fifo, kicks) = rate_and_kicks(SpinlockKind::PvQueuedFifo);
@@ -75,6 +85,19 @@ fn nobody_passes_the_queue_of_a_fifo_lock_whose_head_sleeps() {
     assert!(
         fifo * 1.3 < passing,
         "{fifo} in turn, {passing} where one that runs may pass"
+    );
+}
+
+#[test]
+fn a_kicked_waiter_for_a_lock_goes_to_the_micro_pool() {
+    let rate = |micro| {
+        let s = gmake_under_xen(SpinlockKind::PvQueuedFifo, micro);
+        figure(&run(&s).expect("runs"), "rate")
+    };
+    let (without, with) = (rate(0), rate(1));
+    assert!(
+        with > 1.3 * without,
+        "{without} without a micro pool, {with} with one pCPU of eleven less"
     );
 }
 

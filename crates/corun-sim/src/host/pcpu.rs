@@ -246,7 +246,7 @@ impl Machine<'_> {
     }
 
     /// Where the guest of `v` is now, for the host scheduler.
-    fn see_guest(&mut self, v: usize) {
+    pub(crate) fn see_guest(&mut self, v: usize) {
         self.tasks[v].region = self.symbols.region(self.top(v).symbol);
         self.tasks[v].in_kernel = self.in_kernel(v);
     }
@@ -353,6 +353,8 @@ impl Machine<'_> {
         self.with_sched(|s, host| s.wake(host, v as u32, by_sibling));
         self.tasks[v].state = TaskState::Queued;
         let vcpu = &mut self.vcpus[v];
+        // In the hypercall in which a paravirtual lock waits, and now holds it.
+        self.tasks[v].critical = vcpu.pv_wait;
         vcpu.place = Place::Ready;
         vcpu.since_ns = self.now_ns;
         vcpu.preempted = false;

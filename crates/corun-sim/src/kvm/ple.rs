@@ -69,6 +69,7 @@ impl Machine<'_> {
         let exit_ns = self.costs.exit_ns + self.costs.ple_ns;
         if self.kvm.hypervisor == Hypervisor::Xen {
             self.charge(p);
+            self.see_guest(v);
             self.with_sched(|s, host| s.yield_any(host, p as CpuId, v as u32));
             self.grant_requests(Some(p));
             self.busy(p, exit_ns, 0, Then::Schedule);

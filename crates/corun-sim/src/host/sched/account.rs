@@ -17,6 +17,19 @@ pub(super) enum Priority {
     Boost,
 }
 
+/// What became of a vCPU's last yield.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Yield {
+    /// It did not, or it ran since.
+    None,
+    /// It gives way (`CSCHED_FLAG_UNIT_YIELD`).
+    Now,
+    /// It waits behind those that it gave way to.
+    Done,
+    /// One that it may wait for is on its way: it goes on.
+    Stays,
+}
+
 /// What the scheduler knows of a vCPU (`struct csched_unit`).
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Unit {
@@ -25,10 +38,8 @@ pub(super) struct Unit {
     pub(super) priority: Priority,
     /// Takes part in the refill.
     pub(super) active: bool,
-    /// Gave way (`CSCHED_FLAG_UNIT_YIELD`).
-    pub(super) yielded: bool,
-    /// It yielded, and one that it may wait for is on its way: it goes on.
-    pub(super) stays: bool,
+    /// Its last yield.
+    pub(super) yielded: Yield,
     /// Since when it has its pCPU.
     pub(super) picked_ns: u64,
     /// When its pCPU is asked again who shall run.
@@ -44,8 +55,7 @@ impl Unit {
             credit_ns: 0,
             priority: Priority::Under,
             active: false,
-            yielded: false,
-            stays: false,
+            yielded: Yield::None,
             picked_ns: 0,
             until_ns: 0,
             home: None,

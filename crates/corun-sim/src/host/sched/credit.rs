@@ -19,11 +19,12 @@
 //! vCPU placement other than at the first wake-up (stealing does the rest), no
 //! NUMA or hardware-thread preferences.
 
-use super::account::{Priority, Refills, Unit};
+use super::account::{Priority, Refills, Unit, Yield};
 use super::micro::Micro;
 use super::placement::around;
 use super::{CpuId, Host, HostScheduler, TaskId};
 use corun_case::sim;
+use corun_policy::Region;
 
 /// Tick (`CSCHED_TICK_PERIOD`).
 const TICK_NS: u64 = 10_000_000;
@@ -99,12 +100,13 @@ impl Credit {
         let units = &self.units;
         let queue = &mut self.queues[cpu as usize];
         let mut at = queue.partition_point(|&t| units[t as usize].priority >= priority);
-        if units[task as usize].yielded && at < queue.len() {
+        let yields = units[task as usize].yielded == Yield::Now;
+        if yields && at < queue.len() {
             at += 1;
         }
         queue.insert(at, task);
         let unit = self.unit(task);
-        unit.yielded = false;
+        unit.yielded = if yields { Yield::Done } else { Yield::None };
         unit.home = Some(cpu);
     }
 
@@ -207,6 +209,7 @@ impl Credit {
         self.curr[cpu as usize] = Some(task);
         let now_ns = host.now_ns;
         let unit = self.unit(task);
+        unit.yielded = Yield::None;
         if prev != Some(task) {
             unit.picked_ns = now_ns;
         }
@@ -237,7 +240,7 @@ impl Credit {
     /// Does the rate limit keep `prev` on `cpu`? (`csched_schedule`)
     fn is_rate_limited(&self, host: &Host<'_>, cpu: CpuId, prev: TaskId) -> bool {
         let unit = &self.units[prev as usize];
-        (!unit.yielded || self.config.yield_limited)
+        (unit.yielded != Yield::Now || self.config.yield_limited)
             && !self.micro.has(cpu)
             && host.now_ns.saturating_sub(unit.picked_ns) < self.config.ratelimit_ns
     }
@@ -245,10 +248,41 @@ impl Credit {
     /// Goes `prev` on, which yielded for one that is in the micro pool now?
     fn stays(&mut self, host: &Host<'_>, prev: TaskId) -> bool {
         let unit = self.unit(prev);
-        std::mem::take(&mut unit.stays) && host.now_ns < unit.until_ns
+        if unit.yielded != Yield::Stays {
+            return false;
+        }
+        unit.yielded = Yield::None;
+        host.now_ns < unit.until_ns
     }
 
-    /// A preempted receiver of an interrupt goes to the micro pool.
+    /// `task` spins for a lock: the first sibling that was preempted where it may hold one
+    /// goes to the micro pool, unless one is there. True: one is.
+    fn hurry_holder(&mut self, host: &mut Host<'_>, task: TaskId) -> bool {
+        for sibling in (0..).take(host.tasks.len()) {
+            if !host.are_siblings(task, sibling) {
+                continue;
+            }
+            let gave_way = self.units[sibling as usize].yielded == Yield::Done;
+            if host.tasks[sibling as usize].critical && !gave_way {
+                self.hurry(host, sibling);
+            }
+            if self.micro.is_guest(sibling) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// `task` waits for its siblings' answers: all that wait for a pCPU go to the micro pool.
+    fn hurry_targets(&mut self, host: &mut Host<'_>, task: TaskId) {
+        for sibling in (0..).take(host.tasks.len()) {
+            if host.are_siblings(task, sibling) {
+                self.hurry(host, sibling);
+            }
+        }
+    }
+
+    /// `to` goes to the micro pool if it waits for a pCPU and there is room.
     fn hurry(&mut self, host: &mut Host<'_>, to: TaskId) {
         let Some(home) = self.units[to as usize]
             .home
@@ -318,7 +352,7 @@ impl HostScheduler for Credit {
     fn block(&mut self, _host: &mut Host<'_>, cpu: CpuId, task: TaskId) {
         self.curr[cpu as usize] = None;
         self.micro.leave(task);
-        self.unit(task).yielded = false;
+        self.unit(task).yielded = Yield::None;
     }
 
     fn timer(&mut self, host: &mut Host<'_>, cpu: CpuId, task: TaskId) -> bool {
@@ -353,27 +387,20 @@ impl HostScheduler for Credit {
         false
     }
 
-    /// The yielding vCPU waits for somebody: its siblings that were preempted in
-    /// critical functions go to the micro pool (seed 004's detection).
+    /// With a micro pool, what the instruction pointer says decides (`vcpu_yield`,
+    /// `sched_try_offload_siblings` of the authors' Xen).
     fn yield_any(&mut self, host: &mut Host<'_>, _cpu: CpuId, task: TaskId) {
-        if self.config.micro_pcpus == 0 {
-            self.unit(task).yielded = true;
-            return;
-        }
-        let vm = host.tasks[task as usize].vm;
-        let mut helped = false;
-        for sibling in 0..host.tasks.len() {
-            if host.tasks[sibling].vm != vm {
-                continue;
-            }
-            if host.tasks[sibling].critical {
-                self.hurry(host, sibling as TaskId);
-            }
-            helped |= self.micro.is_guest(sibling as TaskId);
-        }
-        let unit = self.unit(task);
-        unit.yielded = !helped;
-        unit.stays = helped;
+        let stays = self.config.micro_pcpus > 0
+            && match host.tasks[task as usize].region {
+                Region::User | Region::Unknown => false,
+                Region::LockWait => self.hurry_holder(host, task),
+                Region::AckWait => {
+                    self.hurry_targets(host, task);
+                    true
+                }
+                _ => true,
+            };
+        self.unit(task).yielded = if stays { Yield::Stays } else { Yield::Now };
     }
 
     fn ipi(&mut self, host: &mut Host<'_>, _from: TaskId, to: TaskId) {
@@ -408,7 +435,7 @@ mod tests {
             state: TaskState::Queued,
             cpu: 0,
             critical: false,
-            region: corun_policy::Region::Unknown,
+            region: Region::Unknown,
             in_kernel: false,
         }
     }

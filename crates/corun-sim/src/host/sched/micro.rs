@@ -5,9 +5,13 @@
 //! The pool is the last pCPUs of the host. One queue in order of arrival serves
 //! all of them, with no more waiting than pCPUs (a vCPU goes to a pCPU of the pool
 //! that is idle or has an empty queue, else nowhere); who ran one micro slice goes
-//! back to its normal queue. Triggers are interrupts for a preempted vCPU, and a
-//! yield: its preempted siblings go to the pool that are inside critical
-//! functions, and while one is there the spinner goes on.
+//! back to its normal queue. Triggers are interrupts for a preempted vCPU, and
+//! yields, as the authors' Xen has them (their public repository, Jeongseob/xen,
+//! `sched_try_offload_siblings`). Who waits for answers to an IPI sends all siblings
+//! there that wait for a pCPU. Who spins for a lock sends the first one that was
+//! preempted inside a critical function, or waits in the hypercall of a
+//! paravirtual lock's waiter, and has not yielded itself. While one is in the pool the
+//! spinner goes on.
 
 use super::{CpuId, Host, TaskId, TaskState};
 use std::collections::VecDeque;

@@ -128,6 +128,11 @@ impl Host<'_> {
         self.tasks[task as usize].pinned.is_none_or(|p| p == cpu)
     }
 
+    /// True when `a` and `b` are two vCPUs of one VM.
+    pub fn are_siblings(&self, a: TaskId, b: TaskId) -> bool {
+        a != b && self.tasks[a as usize].vm == self.tasks[b as usize].vm
+    }
+
     /// True when nothing runs on `cpu`.
     pub fn is_idle(&self, cpu: CpuId) -> bool {
         self.cpus[cpu as usize].current.is_none()

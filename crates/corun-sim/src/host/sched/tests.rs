@@ -3,6 +3,7 @@
 
 mod each;
 mod kinds;
+mod micro;
 mod pinned;
 mod random;
 mod shares;

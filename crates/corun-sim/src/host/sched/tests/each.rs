@@ -318,20 +318,6 @@ fn credit_yields_behind_its_equals_and_never_directed() {
     assert_eq!(world.current(0), Some(to));
 }
 
-#[test]
-fn an_interrupt_sends_a_preempted_vcpu_to_the_micro_pool() {
-    let mut world = World::new(&kind("micro"), 2, burners(&[1, 1]));
-    world.run(5 * MS);
-    assert_eq!(world.current(1), None, "the pool is for the urgent");
-    let to = sibling(&world);
-    world.ipi(1 - to, to);
-    world.run(world.now_ns + MS / 20);
-    assert_eq!(world.current(1), Some(to));
-    world.run(world.now_ns + MS / 5);
-    assert_eq!(world.current(1), None, "one micro slice");
-    assert_eq!(world.tasks[to as usize].state, TaskState::Queued);
-}
-
 /// VMs that run now.
 fn running_vms(world: &World) -> Vec<u32> {
     let running = world.cpus.iter().filter_map(|c| c.current);
