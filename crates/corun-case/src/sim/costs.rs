@@ -96,7 +96,7 @@ pub struct Costs {
     pub line_ns: u64,
     /// A TLB flush of the own vCPU with its bookkeeping.
     pub flush_ns: u64,
-    /// `Shoot4U`: invalidation by the hypervisor on one target.
+    /// `Shoot4U`: invalidation by the hypervisor on one target. kvmtlb: at entry.
     pub host_flush_ns: u64,
     /// `Shoot4U`: the hypervisor's call to one more target, beyond the interrupt, the
     /// exit and the flush.

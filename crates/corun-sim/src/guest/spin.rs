@@ -48,11 +48,13 @@ impl Machine<'_> {
         }
     }
 
-    /// Books `dt_ns` of spinning.
-    pub(crate) fn spun(&mut self, v: usize, dt_ns: u64) {
+    /// Books `dt_ns` of spinning at `speed_pm`: the PLE window is of the time-stamp
+    /// counter's cycles, the spinner's own patience of rounds, which take longer beside a
+    /// busy hardware thread.
+    pub(crate) fn spun(&mut self, v: usize, dt_ns: u64, speed_pm: u64) {
         self.vcpus[v].ple_spun_ns += dt_ns;
         if let Some(t) = self.vcpus[v].thread {
-            self.threads[t].spun_ns += dt_ns;
+            self.threads[t].spun_ns += dt_ns * speed_pm / 1000;
         }
     }
 
@@ -89,7 +91,7 @@ impl Machine<'_> {
         };
         granted_ns
             .min(self.pause_left_ns(v, t))
-            .min(self.limit_left_ns(t))
+            .min(self.limit_left_ns(v, t))
     }
 
     /// Until the pause-loop exit of `t` on `v`. The winner of a test-and-set lock
@@ -107,7 +109,7 @@ impl Machine<'_> {
     }
 
     /// What is left of the spinner's own patience.
-    fn limit_left_ns(&self, t: usize) -> u64 {
+    fn limit_left_ns(&self, v: usize, t: usize) -> u64 {
         let thread = &self.threads[t];
         if thread.grant_ns != FOREVER {
             // It has what it waits for and is about to see it.
@@ -127,7 +129,13 @@ impl Machine<'_> {
         };
         match limit_ns {
             FOREVER => FOREVER,
-            ns => ns.saturating_sub(thread.spun_ns),
+            ns => {
+                let speed_pm = match self.vcpus[v].place {
+                    Place::On(p) => self.pcpus[p].speed_pm,
+                    Place::Ready | Place::Blocked => 1000,
+                };
+                (ns.saturating_sub(thread.spun_ns) * 1000).div_ceil(speed_pm)
+            }
         }
     }
 
@@ -151,7 +159,7 @@ impl Machine<'_> {
             self.spin_granted(v, t);
             return true;
         }
-        if self.limit_left_ns(t) == 0 {
+        if self.limit_left_ns(v, t) == 0 {
             return self.patience_ends(v, p, t);
         }
         if self.pause_left_ns(v, t) == 0 {

@@ -51,8 +51,7 @@ impl Machine<'_> {
         }
     }
 
-    /// kvmtlb: a target outside of guest mode flushes when it enters, which costs
-    /// nothing here. As patched into seed 000's guests, the flush is queued, but the
+    /// kvmtlb: a target outside of guest mode flushes when it enters. As patched into seed 000's guests, the flush is queued, but the
     /// interrupt is sent as well, unless one had been queued before: what `cmpxchg`
     /// returns there, the state before, is taken for whether it succeeded.
     fn queue_flushes(&mut self, tlb: TlbKind) {

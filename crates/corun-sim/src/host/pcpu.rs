@@ -50,7 +50,7 @@ impl Machine<'_> {
             self.threads[t].vruntime += dt_ns;
         }
         if self.spins(v) {
-            self.spun(v, dt_ns);
+            self.spun(v, dt_ns, speed_pm);
             return;
         }
         self.pcpus[p].touched_ns += dt_ns;

@@ -16,7 +16,9 @@ impl Machine<'_> {
         }
         let vcpu = &mut self.vcpus[v];
         vcpu.pending &= !irq::KICK;
-        vcpu.flush_queued = false;
+        if std::mem::take(&mut vcpu.flush_queued) {
+            vcpu.exit_debt_ns += self.costs.host_flush_ns;
+        }
         if vcpu.pv_wait {
             vcpu.pv_wait = false;
             self.threads_spin_again(v);
