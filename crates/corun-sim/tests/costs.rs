@@ -87,3 +87,24 @@ fn spinners_that_look_for_a_target_at_once_hinder_each_other() {
     assert!((slower(2) - 1.0).abs() < 1e-9, "one spinner hinders nobody");
     assert!(slower(8) > 1.3, "seven: rounds {} times as long", slower(8));
 }
+
+#[test]
+fn a_burst_that_waits_begins_when_the_vcpu_sleeps() {
+    let slower_us = |op: &str, waits| {
+        let mut s = guest(1, "", op);
+        let quiet_us = round_us(&s);
+        s.costs.noise_every_ns = 2_000_000;
+        s.costs.noise_ns = 200_000;
+        s.costs.noise_waits = waits;
+        round_us(&s) - quiet_us
+    };
+    let computes = r#"{ do = "user", time = "100us" }"#;
+    assert!(slower_us(computes, true).abs() < 0.01, "nobody gives way");
+    assert!(slower_us(computes, false) > 5.0);
+    let naps = r#"{ do = "user", time = "100us" }, { do = "sleep", time = "10us" }"#;
+    let (waits_us, at_once_us) = (slower_us(naps, true), slower_us(naps, false));
+    assert!(
+        (waits_us / at_once_us - 1.0).abs() < 0.3,
+        "rounds take {waits_us} us longer, {at_once_us} us with bursts that come at once"
+    );
+}

@@ -129,6 +129,10 @@ pub struct Costs {
     pub noise_every_ns: u64,
     /// Mean length of such a burst.
     pub noise_ns: u64,
+    /// The burst is a thread's, for which nobody is preempted: it begins when the vCPU on
+    /// the pCPU sleeps or its turn ends, and who wakes meanwhile waits for its end.
+    /// Schedulers take its pCPU for idle: for pinned vCPUs.
+    pub noise_waits: bool,
 }
 
 impl Default for Costs {
@@ -179,6 +183,7 @@ impl Default for Costs {
             net_rx_ns: 4_000,
             noise_every_ns: 4_000_000,
             noise_ns: 10_000,
+            noise_waits: false,
         }
     }
 }

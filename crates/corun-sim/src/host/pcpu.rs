@@ -225,8 +225,16 @@ impl Machine<'_> {
         match next {
             None => {
                 self.cpus[p].current = None;
-                self.set_mode(p, Mode::Idle);
-                self.cancel(Event::Work(p));
+                match std::mem::take(&mut self.pcpus[p].noise_due_ns) {
+                    0 => {
+                        self.set_mode(p, Mode::Idle);
+                        self.cancel(Event::Work(p));
+                    }
+                    ns => {
+                        self.pcpus[p].stolen_until_ns = self.now_ns + ns;
+                        self.busy(p, 0, ns, Then::Schedule);
+                    }
+                }
             }
             Some(task) if next == prev => {
                 self.grant_requests(Some(p));
@@ -288,6 +296,7 @@ impl Machine<'_> {
         self.cpus[p].charged_ns = self.now_ns;
         let cold = moved || self.pcpus[p].last != Some(v);
         let mut host_ns = if cold { self.costs.switch_ns } else { 0 };
+        host_ns += std::mem::take(&mut self.pcpus[p].noise_due_ns);
         host_ns += self.hook_ns(self.costs.hook_pick_ns + self.costs.hook_switch_ns);
         let vcpu = &mut self.vcpus[v];
         let waited_ns = self.now_ns - vcpu.since_ns;
@@ -430,6 +439,13 @@ impl Machine<'_> {
         let ns = length.sample(&mut self.pcpus[p].noise);
         self.next_noise(p);
         self.elapse(p);
+        if self.costs.noise_waits {
+            self.pcpus[p].noise_due_ns += ns;
+            if self.pcpus[p].mode == Mode::Idle {
+                self.schedule(p, false);
+            }
+            return;
+        }
         self.pcpus[p].stolen_until_ns = self.now_ns + ns;
         if let Some(v) = self.current(p)
             && self.pcpus[p].mode == Mode::Guest

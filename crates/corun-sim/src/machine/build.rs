@@ -153,6 +153,7 @@ fn pcpu(scenario: &Scenario, p: usize) -> Pcpu {
         then: Then::Schedule,
         need_resched: false,
         stolen_until_ns: 0,
+        noise_due_ns: 0,
         last: None,
         touched_ns: 0,
         sibling: sibling.then_some(other),

@@ -49,8 +49,9 @@ impl Machine<'_> {
 
     fn check_pcpu(&self, p: usize) -> Result<(), SimError> {
         let idle = self.pcpus[p].mode == Mode::Idle;
+        let own_work = self.now_ns <= self.pcpus[p].stolen_until_ns;
         match self.cpus[p].current {
-            None if !idle => Err(self.broken(format!("pCPU {p} works for nobody"))),
+            None if !idle && !own_work => Err(self.broken(format!("pCPU {p} works for nobody"))),
             Some(v) if idle => Err(self.broken(format!("pCPU {p} is idle and has vCPU {v}"))),
             Some(v) if self.vcpus[v as usize].place != Place::On(p) => {
                 Err(self.broken(format!("pCPU {p} has vCPU {v}, which is elsewhere")))

@@ -52,6 +52,8 @@ pub(crate) struct Pcpu {
     pub(crate) need_resched: bool,
     /// The host uses the pCPU for itself until then.
     pub(crate) stolen_until_ns: u64,
+    /// Threads of the host's wait here for a vCPU to give way; they will run so long.
+    pub(crate) noise_due_ns: u64,
     /// vCPU that ran here last: its caches are warm.
     pub(crate) last: Option<usize>,
     /// Guest time here that used the caches: all but spinning.

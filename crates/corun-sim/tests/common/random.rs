@@ -116,6 +116,7 @@ fn host() -> impl Strategy<Value = Scenario> {
                 s.pcpus_per_llc = llc;
                 s.costs.noise_every_ns = noise_ns;
                 s.costs.noise_ns = noise_ns / 50;
+                s.costs.noise_waits = seed % 2 == 1;
                 s.scheduler.settings.cosched.kind = gang;
                 s.scheduler.mechanisms = mechanisms;
                 s
