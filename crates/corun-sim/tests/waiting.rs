@@ -159,3 +159,54 @@ fn who_is_woken_for_a_mutex_is_the_only_one_until_it_runs() {
     let slower = rate(false) / rate(true);
     assert!(slower > 3.2, "{slower} times slower");
 }
+
+#[test]
+fn a_spinners_patience_lasts_longer_beside_a_busy_hardware_thread() {
+    let text = r#"
+        name = "patience"
+        title = "one holds a lock for long, another waits"
+        derivation = "made for a test"
+        unit = "waits"
+        lock = [{ name = "long" }]
+
+        [[role]]
+        name = "holder"
+        threads = { fixed = 1 }
+        pinned = true
+        op = [{ do = "lock", lock = "long", hold = "5ms" }, { do = "user", time = "20us" }]
+
+        [[role]]
+        name = "waiter"
+        threads = { fixed = 1 }
+        pinned = true
+        first_vcpu = 1
+        op = [
+            { do = "user", time = "100us" },
+            { do = "lock", lock = "long", hold = "1us" },
+            { do = "unit" },
+        ]
+    "#;
+    let yields = |smt_speed_pm| {
+        let model: Model = toml::from_str(text).expect("a model");
+        let mut s = Build::new(2, SchedulerKind::Cfs)
+            .vm_of("a", 2, model)
+            .seconds(1.0)
+            .scenario();
+        s.threads_per_core = 2;
+        s.costs.smt_speed_pm = smt_speed_pm;
+        s.costs.noise_every_ns = 0;
+        s.kvm.ple = Some(Ple {
+            grow: 0,
+            ..Ple::default()
+        });
+        s.vms[0].kernel.spinlock = SpinlockKind::PvQueued;
+        s.vms[0].kernel.pinned = true;
+        figure(&run(&s).expect("runs"), "per_unit.exit.pause")
+    };
+    let (full, half) = (yields(1_000), yields(500));
+    assert!(full > 50.0, "{full} pause exits a wait");
+    assert!(
+        (half / full - 2.0).abs() < 0.2,
+        "{full} pause exits a wait at full speed, {half} at half"
+    );
+}
