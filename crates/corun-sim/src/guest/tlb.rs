@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! TLB shootdowns: by IPI (`flush_tlb_others`, `smp_call_function_many`), by
-//! kvmtlb (seed 001, figures 9 and 10; and as seed 000 had it), by `Shoot4U` (seed 000, section 4).
+//! kvmtlb (seed 001, figures 9 and 10; and as seed 000 had it), by `Shoot4U` (seed 000,
+//! section 4).
 
 use crate::host::sched::CpuId;
 use crate::machine::Machine;
@@ -51,9 +52,9 @@ impl Machine<'_> {
         }
     }
 
-    /// kvmtlb: a target outside of guest mode flushes when it enters. As patched into seed 000's guests, the flush is queued, but the
-    /// interrupt is sent as well, unless one had been queued before: what `cmpxchg`
-    /// returns there, the state before, is taken for whether it succeeded.
+    /// kvmtlb: a target outside of guest mode flushes when it enters. In seed 000's guests
+    /// the interrupt is sent as well, unless a flush had been queued before: what
+    /// `cmpxchg` returns, the state before, is taken for whether it succeeded.
     fn queue_flushes(&mut self, tlb: TlbKind) {
         let mut targets = std::mem::take(&mut self.targets);
         targets.retain(|&to| {

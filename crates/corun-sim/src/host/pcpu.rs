@@ -223,19 +223,7 @@ impl Machine<'_> {
             self.put_back(p, task as usize);
         }
         match next {
-            None => {
-                self.cpus[p].current = None;
-                match std::mem::take(&mut self.pcpus[p].noise_due_ns) {
-                    0 => {
-                        self.set_mode(p, Mode::Idle);
-                        self.cancel(Event::Work(p));
-                    }
-                    ns => {
-                        self.pcpus[p].stolen_until_ns = self.now_ns + ns;
-                        self.busy(p, 0, ns, Then::Schedule);
-                    }
-                }
-            }
+            None => self.nobody_runs(p),
             Some(task) if next == prev => {
                 self.grant_requests(Some(p));
                 let host_ns = self.costs.pick_ns + self.hook_ns(self.costs.hook_pick_ns);
@@ -246,6 +234,21 @@ impl Machine<'_> {
             Some(task) => self.switch_in(p, task as usize),
         }
         self.grant_requests(Some(p));
+    }
+
+    /// No vCPU wants `p`: threads of the host's that wait for it do their work.
+    fn nobody_runs(&mut self, p: usize) {
+        self.cpus[p].current = None;
+        match std::mem::take(&mut self.pcpus[p].noise_due_ns) {
+            0 => {
+                self.set_mode(p, Mode::Idle);
+                self.cancel(Event::Work(p));
+            }
+            ns => {
+                self.pcpus[p].stolen_until_ns = self.now_ns + ns;
+                self.busy(p, 0, ns, Then::Schedule);
+            }
+        }
     }
 
     /// `ns` when the scheduler has hooks, which take that long.
