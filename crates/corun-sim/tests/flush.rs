@@ -9,9 +9,12 @@ use corun_case::sim::TlbKind;
 use corun_sim::workload::Model;
 use corun_sim::{Outcome, Scenario, run};
 
-/// A program whose thread on vCPU 0 computes, and whose `flushers` others shoot TLBs
+/// What a target does that never sleeps.
+const COMPUTES: &str = r#"{ do = "user", time = "1ms" }"#;
+
+/// A program whose thread on vCPU 0 does `target`, and whose `flushers` others shoot TLBs
 /// down.
-fn flushers(flushers: u32) -> Model {
+fn flushers(flushers: u32, target: &str) -> Model {
     let text = format!(
         r#"
         name = "flushers"
@@ -23,7 +26,7 @@ fn flushers(flushers: u32) -> Model {
         name = "target"
         threads = {{ fixed = 1 }}
         pinned = true
-        op = [{{ do = "user", time = "1ms" }}]
+        op = [{target}]
 
         [[role]]
         name = "flusher"
@@ -39,8 +42,13 @@ fn flushers(flushers: u32) -> Model {
 /// Guest "a" with so many flushers; guest "b" has one vCPU, which takes turns with the
 /// target.
 fn scenario(nr: u32, tlb: TlbKind) -> Scenario {
+    scenario_of(nr, tlb, COMPUTES)
+}
+
+/// The same with another target.
+fn scenario_of(nr: u32, tlb: TlbKind, target: &str) -> Scenario {
     let mut s = Build::new(nr + 1, SchedulerKind::Cfs)
-        .vm_of("a", nr + 1, flushers(nr))
+        .vm_of("a", nr + 1, flushers(nr, target))
         .fixed_vm("b", 1, &["burn"])
         .seconds(2.0)
         .scenario();
@@ -107,5 +115,21 @@ fn shoot4u_calls_each_target_wherever_it_is() {
     assert!(
         (more_us / three_us - 1.0).abs() < 0.1,
         "three more targets take {more_us} us, not {three_us}"
+    );
+}
+
+#[test]
+fn shoot4u_waits_for_idle_pcpus_to_wake() {
+    let mean_us = |target| {
+        let mut s = scenario_of(1, TlbKind::Shoot4u, target);
+        s.vms.truncate(1);
+        figure(&run(&s).expect("runs"), "tlb.mean_us")
+    };
+    let busy_us = mean_us(COMPUTES);
+    let idle_us = mean_us(r#"{ do = "user", time = "10us" }, { do = "sleep", time = "10ms" }"#);
+    let wake_us = scenario(1, TlbKind::Shoot4u).costs.wake_idle_ns as f64 / 1e3;
+    assert!(
+        ((idle_us - busy_us) / wake_us - 1.0).abs() < 0.2,
+        "{busy_us} us if the target computes, {idle_us} us if it sleeps"
     );
 }

@@ -99,7 +99,7 @@ pub struct Costs {
     /// `Shoot4U`: invalidation by the hypervisor on one target. kvmtlb: at entry.
     pub host_flush_ns: u64,
     /// `Shoot4U`: the hypervisor's call to one more target, beyond the interrupt, the
-    /// exit and the flush.
+    /// exit and the flush, and, of an idle pCPU, its waking (`wake_idle_ns`).
     pub host_call_ns: u64,
     /// A paravirtual ticket lock's unlock beyond a native one's.
     pub pv_unlock_ns: u64,

@@ -152,19 +152,23 @@ impl Machine<'_> {
 
     /// `Shoot4U`: the hypervisor invalidates. It calls the pCPU of each target, the one
     /// where it was last if it does not run, and waits for it, one after another
-    /// (`kvm_pv_shoot4u_op` of the authors' patch).
+    /// (`kvm_pv_shoot4u_op` of the authors' patch). An idle pCPU wakes first.
     fn hypervisor_flushes(&mut self, v: usize, t: usize) {
         let targets = std::mem::take(&mut self.targets);
+        let mut wake_ns = 0;
         for to in &targets {
-            if self.tasks[*to].cpu != self.tasks[v].cpu {
-                self.disturb(self.tasks[*to].cpu as usize);
+            let p = self.tasks[*to].cpu as usize;
+            if self.pcpus[p].mode == Mode::Idle {
+                wake_ns += self.costs.wake_idle_ns + self.deep_idle_ns(p);
+            } else if self.tasks[*to].cpu != self.tasks[v].cpu {
+                self.disturb(p);
             }
         }
         let call_ns = self.costs.host_call_ns
             + self.costs.host_ipi_ns
             + self.costs.exit_ns
             + self.costs.host_flush_ns;
-        let handler_ns = self.costs.hypercall_ns + call_ns * targets.len() as u64;
+        let handler_ns = self.costs.hypercall_ns + call_ns * targets.len() as u64 + wake_ns;
         self.owe_exit(v, exit::HYPERCALL, handler_ns);
         self.threads[t].phase = Phase::FlushReturn;
         self.threads[t].seg = Seg::new(0, Account::KernelTlb, symbols::FLUSH);

@@ -417,7 +417,7 @@ impl Machine<'_> {
     }
 
     /// What it takes longer to wake `p`, which is idle, than from a shallow idle state.
-    fn deep_idle_ns(&self, p: usize) -> u64 {
+    pub(crate) fn deep_idle_ns(&self, p: usize) -> u64 {
         let idle_ns = self.now_ns - self.pcpus[p].idle_from_ns;
         let after_ns = self.costs.deep_idle_after_ns;
         if after_ns == 0 || idle_ns < after_ns {
