@@ -3,20 +3,15 @@
 
 mod common;
 
-use common::{Build, figure};
+use common::{Build, figure, fixed_window, model_of};
 use corun_case::SchedulerKind;
-use corun_case::sim::{HaltPoll, Ple, SpinHandler};
-use corun_sim::workload::Model;
+use corun_case::sim::{HaltPoll, SpinHandler};
 use corun_sim::{Scenario, run};
 
 /// A guest "a" of `vcpus` on as many pCPUs, whose threads do `op`.
 fn guest(vcpus: u32, declared: &str, op: &str) -> Scenario {
-    let text = format!(
+    let body = format!(
         r#"
-        name = "costs"
-        title = "what one operation costs"
-        derivation = "made for a test"
-        unit = "rounds"
         {declared}
 
         [[role]]
@@ -26,9 +21,8 @@ fn guest(vcpus: u32, declared: &str, op: &str) -> Scenario {
         op = [{op}, {{ do = "unit" }}]
         "#
     );
-    let model: Model = toml::from_str(&text).expect("a model");
     let mut s = Build::new(vcpus, SchedulerKind::Cfs)
-        .vm_of("a", vcpus, model)
+        .vm_of("a", vcpus, model_of("costs", &body))
         .seconds(0.5)
         .scenario();
     s.costs.noise_every_ns = 0;
@@ -75,10 +69,7 @@ fn spinners_that_look_for_a_target_at_once_hinder_each_other() {
     let declared = r#"lock = [{ name = "hot" }]"#;
     let slower = |vcpus| {
         let mut s = guest(vcpus, declared, lock);
-        s.kvm.ple = Some(Ple {
-            grow: 0,
-            ..Ple::default()
-        });
+        s.kvm.ple = Some(fixed_window());
         s.kvm.spin_handler = SpinHandler::Y2011;
         let alone_us = round_us(&s);
         s.costs.ple_contention_ns = 500;

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Build, figure};
+use common::{Build, figure, model_of};
 use corun_case::SchedulerKind;
 use corun_case::sim::TlbKind;
 use corun_sim::workload::Model;
@@ -15,13 +15,8 @@ const COMPUTES: &str = r#"{ do = "user", time = "1ms" }"#;
 /// A program whose thread on vCPU 0 does `target`, and whose `flushers` others shoot TLBs
 /// down.
 fn flushers(flushers: u32, target: &str) -> Model {
-    let text = format!(
+    let body = format!(
         r#"
-        name = "flushers"
-        title = "one computes, others flush"
-        derivation = "made for a test"
-        unit = "flushes"
-
         [[role]]
         name = "target"
         threads = {{ fixed = 1 }}
@@ -36,7 +31,7 @@ fn flushers(flushers: u32, target: &str) -> Model {
         op = [{{ do = "user", time = "exp 100us" }}, {{ do = "shootdown" }}, {{ do = "unit" }}]
         "#
     );
-    toml::from_str(&text).expect("a model")
+    model_of("flushers", &body)
 }
 
 /// Guest "a" with so many flushers; guest "b" has one vCPU, which takes turns with the

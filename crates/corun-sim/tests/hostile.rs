@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Build, random};
+use common::{Build, model_of, random};
 use corun_case::SchedulerKind;
 use corun_case::sim::SpinlockKind;
 use corun_policy::Mechanisms;
@@ -82,8 +82,7 @@ const ATTACKS: [(&str, &str); 5] = [
 
 fn attack(name: &str) -> Model {
     let (_, body) = ATTACKS.iter().find(|(n, _)| *n == name).expect("an attack");
-    let head = format!("name = '{name}'\ntitle = ''\nderivation = ''\nunit = ''\n");
-    toml::from_str(&(head + body)).unwrap_or_else(|e| panic!("{name}: {e}"))
+    model_of(name, body)
 }
 
 /// The guest "hostile" beside the guest "victim", which computes on all vCPUs;

@@ -3,20 +3,15 @@
 
 mod common;
 
-use common::{Build, figure};
+use common::{Build, figure, fixed_window, model_of};
 use corun_case::SchedulerKind;
-use corun_case::sim::{Hypervisor, Ple, SpinlockKind, TlbKind};
-use corun_sim::workload::Model;
+use corun_case::sim::{Hypervisor, SpinlockKind, TlbKind};
 use corun_sim::{Scenario, run};
 
 /// One thread holds a sleeping lock most of the time, another wants it, too.
 fn holder_and(wants: &str) -> Scenario {
-    let text = format!(
+    let body = format!(
         r#"
-        name = "rwsem"
-        title = "a writer and another"
-        derivation = "made for a test"
-        unit = "rounds"
         sem = [{{ name = "rwsem", spin = true }}]
 
         [[role]]
@@ -41,9 +36,8 @@ fn holder_and(wants: &str) -> Scenario {
         ]
         "#
     );
-    let model: Model = toml::from_str(&text).expect("a model");
     Build::new(2, SchedulerKind::Eevdf)
-        .vm_of("a", 2, model)
+        .vm_of("a", 2, model_of("rwsem", &body))
         .seconds(0.3)
         .scenario()
 }
@@ -64,10 +58,7 @@ fn gmake_under_xen(lock: SpinlockKind, micro: u32) -> Scenario {
         .seconds(2.0)
         .scenario();
     s.kvm.hypervisor = Hypervisor::Xen;
-    s.kvm.ple = Some(Ple {
-        grow: 0,
-        ..Ple::default()
-    });
+    s.kvm.ple = Some(fixed_window());
     s.scheduler.settings.credit.micro_pcpus = micro;
     s.vms[0].kernel.spinlock = lock;
     s
@@ -162,11 +153,7 @@ fn who_is_woken_for_a_mutex_is_the_only_one_until_it_runs() {
 
 #[test]
 fn a_spinners_patience_lasts_longer_beside_a_busy_hardware_thread() {
-    let text = r#"
-        name = "patience"
-        title = "one holds a lock for long, another waits"
-        derivation = "made for a test"
-        unit = "waits"
+    let body = r#"
         lock = [{ name = "long" }]
 
         [[role]]
@@ -187,18 +174,14 @@ fn a_spinners_patience_lasts_longer_beside_a_busy_hardware_thread() {
         ]
     "#;
     let yields = |smt_speed_pm| {
-        let model: Model = toml::from_str(text).expect("a model");
         let mut s = Build::new(2, SchedulerKind::Cfs)
-            .vm_of("a", 2, model)
+            .vm_of("a", 2, model_of("patience", body))
             .seconds(1.0)
             .scenario();
         s.threads_per_core = 2;
         s.costs.smt_speed_pm = smt_speed_pm;
         s.costs.noise_every_ns = 0;
-        s.kvm.ple = Some(Ple {
-            grow: 0,
-            ..Ple::default()
-        });
+        s.kvm.ple = Some(fixed_window());
         s.vms[0].kernel.spinlock = SpinlockKind::PvQueued;
         s.vms[0].kernel.pinned = true;
         figure(&run(&s).expect("runs"), "per_unit.exit.pause")

@@ -48,13 +48,13 @@ impl Machine<'_> {
         }
     }
 
-    /// Books `dt_ns` of spinning at `speed_pm`: the PLE window is of the time-stamp
-    /// counter's cycles, the spinner's own patience of rounds, which take longer beside a
-    /// busy hardware thread.
-    pub(crate) fn spun(&mut self, v: usize, dt_ns: u64, speed_pm: u64) {
+    /// Books `dt_ns` of spinning, which come to `done_ns` at full speed: the PLE window is
+    /// of the time-stamp counter's cycles, the spinner's own patience of rounds, which
+    /// take longer beside a busy hardware thread.
+    pub(crate) fn spun(&mut self, v: usize, dt_ns: u64, done_ns: u64) {
         self.vcpus[v].ple_spun_ns += dt_ns;
         if let Some(t) = self.vcpus[v].thread {
-            self.threads[t].spun_ns += dt_ns * speed_pm / 1000;
+            self.threads[t].spun_ns += done_ns;
         }
     }
 
@@ -80,8 +80,8 @@ impl Machine<'_> {
         }
     }
 
-    /// When the spin of `v` needs attention, from the pCPU's last booking on.
-    pub(crate) fn spin_left_ns(&self, v: usize) -> u64 {
+    /// When the spin of `v` on `p` needs attention, from the pCPU's last booking on.
+    pub(crate) fn spin_left_ns(&self, v: usize, p: usize) -> u64 {
         let Some(t) = self.vcpus[v].thread else {
             return FOREVER;
         };
@@ -91,7 +91,7 @@ impl Machine<'_> {
         };
         granted_ns
             .min(self.pause_left_ns(v, t))
-            .min(self.limit_left_ns(v, t))
+            .min(self.limit_left_ns(p, t))
     }
 
     /// Until the pause-loop exit of `t` on `v`. The winner of a test-and-set lock
@@ -108,8 +108,8 @@ impl Machine<'_> {
         if wins { FOREVER } else { self.ple_left_ns(v) }
     }
 
-    /// What is left of the spinner's own patience.
-    fn limit_left_ns(&self, v: usize, t: usize) -> u64 {
+    /// What is left of the own patience of `t`, which spins on `p`.
+    fn limit_left_ns(&self, p: usize, t: usize) -> u64 {
         let thread = &self.threads[t];
         if thread.grant_ns != FOREVER {
             // It has what it waits for and is about to see it.
@@ -129,13 +129,7 @@ impl Machine<'_> {
         };
         match limit_ns {
             FOREVER => FOREVER,
-            ns => {
-                let speed_pm = match self.vcpus[v].place {
-                    Place::On(p) => self.pcpus[p].speed_pm,
-                    Place::Ready | Place::Blocked => 1000,
-                };
-                (ns.saturating_sub(thread.spun_ns) * 1000).div_ceil(speed_pm)
-            }
+            ns => self.takes_ns(p, ns.saturating_sub(thread.spun_ns)),
         }
     }
 
@@ -159,7 +153,7 @@ impl Machine<'_> {
             self.spin_granted(v, t);
             return true;
         }
-        if self.limit_left_ns(v, t) == 0 {
+        if self.limit_left_ns(p, t) == 0 {
             return self.patience_ends(v, p, t);
         }
         if self.pause_left_ns(v, t) == 0 {

@@ -58,7 +58,7 @@ impl Machine<'_> {
     fn queue_flushes(&mut self, tlb: TlbKind) {
         let mut targets = std::mem::take(&mut self.targets);
         targets.retain(|&to| {
-            if self.guest_on(to).is_some() {
+            if self.runs_guest(to) {
                 return true;
             }
             let queued = std::mem::replace(&mut self.vcpus[to].flush_queued, true);
@@ -67,17 +67,13 @@ impl Machine<'_> {
         self.targets = targets;
     }
 
-    /// The pCPU on which `to` runs guest code.
-    fn guest_on(&self, to: usize) -> Option<usize> {
-        match self.vcpus[to].place {
-            Place::On(p)
-                if self.pcpus[p].mode == Mode::Guest
-                    && self.pcpus[p].stolen_until_ns <= self.now_ns =>
-            {
-                Some(p)
-            }
-            Place::On(_) | Place::Blocked | Place::Ready => None,
-        }
+    /// True when `to` runs guest code on a pCPU that the host does not use for itself.
+    fn runs_guest(&self, to: usize) -> bool {
+        let Place::On(p) = self.vcpus[to].place else {
+            return false;
+        };
+        let pcpu = &self.pcpus[p];
+        pcpu.mode == Mode::Guest && pcpu.stolen_until_ns <= self.now_ns
     }
 
     fn call_targets(&mut self, v: usize, t: usize) {
@@ -155,12 +151,13 @@ impl Machine<'_> {
     /// (`kvm_pv_shoot4u_op` of the authors' patch). An idle pCPU wakes first.
     fn hypervisor_flushes(&mut self, v: usize, t: usize) {
         let targets = std::mem::take(&mut self.targets);
+        let here = self.tasks[v].cpu as usize;
         let mut wake_ns = 0;
         for to in &targets {
             let p = self.tasks[*to].cpu as usize;
             if self.pcpus[p].mode == Mode::Idle {
                 wake_ns += self.costs.wake_idle_ns + self.deep_idle_ns(p);
-            } else if self.tasks[*to].cpu != self.tasks[v].cpu {
+            } else if p != here {
                 self.disturb(p);
             }
         }

@@ -42,7 +42,7 @@ impl Machine<'_> {
 
     fn elapse_guest(&mut self, p: usize, dt_ns: u64) {
         let Some(v) = self.current(p) else { return };
-        let speed_pm = self.pcpus[p].speed_pm;
+        let done_ns = dt_ns * self.pcpus[p].speed_pm / 1000;
         let seg = *self.top(v);
         let vm = self.vcpus[v].vm;
         self.book(p, Some(vm), seg.account, dt_ns);
@@ -50,12 +50,11 @@ impl Machine<'_> {
             self.threads[t].vruntime += dt_ns;
         }
         if self.spins(v) {
-            self.spun(v, dt_ns, speed_pm);
+            self.spun(v, dt_ns, done_ns);
             return;
         }
         self.pcpus[p].touched_ns += dt_ns;
         if seg.left_ns != FOREVER {
-            let done_ns = dt_ns * speed_pm / 1000;
             // Misses are met where the code goes: until the caches are warm, it
             // runs at half speed.
             let cold_ns = (done_ns / 2).min(self.vcpus[v].cold_ns);
@@ -128,18 +127,22 @@ impl Machine<'_> {
         }
     }
 
+    /// How long guest code takes on `p` that takes `full_ns` at full speed.
+    pub(crate) fn takes_ns(&self, p: usize, full_ns: u64) -> u64 {
+        (full_ns * 1000).div_ceil(self.pcpus[p].speed_pm)
+    }
+
     /// Fires when the guest stretch on `p` ends.
     pub(crate) fn arm_work(&mut self, p: usize) {
         let Some(v) = self.current(p) else { return };
         let left_ns = if self.spins(v) {
-            self.spin_left_ns(v)
+            self.spin_left_ns(v, p)
         } else {
             let left_ns = self.top(v).left_ns;
             if left_ns == FOREVER {
                 FOREVER
             } else {
-                ((left_ns + left_ns.min(self.vcpus[v].cold_ns)) * 1000)
-                    .div_ceil(self.pcpus[p].speed_pm)
+                self.takes_ns(p, left_ns + left_ns.min(self.vcpus[v].cold_ns))
             }
         };
         if left_ns == FOREVER {

@@ -5,7 +5,7 @@
 
 pub(crate) mod random;
 
-use corun_case::sim::{Costs, Kvm, SchedTunables, SimGuest};
+use corun_case::sim::{Costs, Kvm, Ple, SchedTunables, SimGuest};
 use corun_case::{PvFeatures, SchedulerKind};
 use corun_policy::Tunables;
 use corun_sim::workload::Model;
@@ -23,6 +23,20 @@ pub(crate) fn model(name: &str) -> Model {
     let file = models().join(format!("{name}.toml"));
     let text = std::fs::read_to_string(&file).unwrap_or_else(|e| panic!("{name}: {e}"));
     toml::from_str(&text).unwrap_or_else(|e| panic!("{name}: {e}"))
+}
+
+/// A model of a test's own: what comes after its name and title.
+pub(crate) fn model_of(name: &str, body: &str) -> Model {
+    let head = format!("name = '{name}'\ntitle = ''\nderivation = ''\nunit = ''\n");
+    toml::from_str(&(head + body)).unwrap_or_else(|e| panic!("{name}: {e}"))
+}
+
+/// Pause-loop exiting with a window that stays as it is.
+pub(crate) fn fixed_window() -> Ple {
+    Ple {
+        grow: 0,
+        ..Ple::default()
+    }
 }
 
 /// The model called `name` of `tests/golden`.

@@ -67,9 +67,8 @@ impl Runqueues {
     /// True when another task of its VM is on the queue of `cpu`.
     fn has_sibling(&self, host: &Host<'_>, cpu: CpuId, task: TaskId) -> bool {
         let rq = self.rq(cpu);
-        let vm = host.tasks[task as usize].vm;
         let mut tasks = rq.waiting.iter().chain(&rq.curr);
-        tasks.any(|&t| t != task && host.tasks[t as usize].vm == vm)
+        tasks.any(|&t| host.are_siblings(task, t))
     }
 
     /// What an idle pCPU pulls: a task of the longest queue that may come

@@ -2,7 +2,7 @@
 //! Who enters the micro-sliced pool: two pCPUs, of which the second is the pool.
 
 use super::MS;
-use super::kinds::kinds;
+use super::kinds::kind;
 use super::world::{World, burners};
 use crate::host::sched::{TaskId, TaskState};
 use corun_policy::Region;
@@ -12,14 +12,17 @@ const SOON_NS: u64 = 20_000;
 
 /// One VM of four vCPUs and one of one; all of them compute.
 fn world() -> World {
-    let kind = kinds().into_iter().find(|k| k.name == "micro");
-    let mut world = World::new(&kind.expect("micro"), 2, burners(&[4, 1]));
+    let mut world = World::new(&kind("micro"), 2, burners(&[4, 1]));
     world.run(7 * MS);
-    while world.tasks[spinner(&world) as usize].vm != 0 {
-        world.run(world.now_ns + MS);
-    }
+    until_vm0_runs(&mut world);
     assert_eq!(world.current(1), None, "the pool is for the urgent");
     world
+}
+
+fn until_vm0_runs(world: &mut World) {
+    while world.tasks[spinner(world) as usize].vm != 0 {
+        world.run(world.now_ns + MS);
+    }
 }
 
 fn spinner(world: &World) -> TaskId {
@@ -75,9 +78,7 @@ fn a_lock_spinner_without_a_critical_sibling_yields() {
     assert_ne!(world.current(0), Some(who));
     // Who gave way is waited for by nobody, wherever it was.
     world.tasks[who as usize].critical = true;
-    while world.tasks[spinner(&world) as usize].vm != 0 {
-        world.run(world.now_ns + MS);
-    }
+    until_vm0_runs(&mut world);
     assert_ne!(spinner(&world), who);
     yields_in(&mut world, Region::LockWait);
     assert_eq!(world.current(1), None);
