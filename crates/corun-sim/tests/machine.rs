@@ -4,7 +4,7 @@
 mod common;
 
 use common::random::{FLUSHES, KINDS, LOCKS};
-use common::{Build, model};
+use common::{Build, model, model_of};
 use corun_case::SchedulerKind;
 use corun_case::sim::{HaltPoll, SpinlockKind};
 use corun_sim::run;
@@ -148,8 +148,21 @@ fn a_wait_queues_lock_is_held_over_the_ipi_and_spun_for_when_its_holder_is_preem
 
 #[test]
 fn steered_polling_ends_beside_others_only_where_it_is_in_vain() {
-    let polled_ns = |poll, model, burners| {
-        let mut build = Build::new(4, SchedulerKind::Eevdf).vm("a", 2, model);
+    let pipes = r#"
+        [[role]]
+        name = "worker"
+        threads = { per_vcpu_pm = 1000 }
+        op = [
+            { do = "user", time = "exp 100us" },
+            { do = "sleep", time = "exp 150us" },
+        ]
+    "#;
+    let polled_ns = |poll, workload, burners| {
+        let model = match workload {
+            "pipes" => model_of(workload, pipes),
+            _ => model(workload),
+        };
+        let mut build = Build::new(4, SchedulerKind::Eevdf).vm_of("a", 2, model);
         if burners > 0 {
             build = build.vm("b", burners, "cpu");
         }
@@ -164,9 +177,9 @@ fn steered_polling_ends_beside_others_only_where_it_is_in_vain() {
         assert!(steered_ns > 0);
         assert_eq!(steered_ns, polled_ns(HaltPoll::Adaptive, "tcp-rr", burners));
     }
-    // Most polls of a build's pipes are too short.
-    let steered_ns = polled_ns(HaltPoll::Steered, "gmake", 6);
-    let adaptive_ns = polled_ns(HaltPoll::Adaptive, "gmake", 6);
+    // Most polls of pipes with slow writers are too short.
+    let steered_ns = polled_ns(HaltPoll::Steered, "pipes", 6);
+    let adaptive_ns = polled_ns(HaltPoll::Adaptive, "pipes", 6);
     assert!(
         steered_ns < adaptive_ns,
         "polled {steered_ns} ns, {adaptive_ns} without steering"

@@ -80,6 +80,61 @@ fn nobody_passes_the_queue_of_a_fifo_lock_whose_head_sleeps() {
 }
 
 #[test]
+fn a_debugging_kernels_spinners_neither_queue_nor_yield() {
+    let outcome = run(&gmake_under_xen(SpinlockKind::Debug, 0)).expect("runs");
+    let (rate, yields) = (
+        figure(&outcome, "rate"),
+        figure(&outcome, "count.exit.pause"),
+    );
+    let queued = run(&gmake_under_xen(SpinlockKind::PvQueuedFifo, 0)).expect("runs");
+    assert!(yields == 0.0, "{yields} pause-loop exits a second");
+    assert!(
+        rate > 2.0 * figure(&queued, "rate"),
+        "{rate}: a preempted waiter holds nobody up"
+    );
+}
+
+#[test]
+fn a_lockref_takes_its_lock_where_somebody_holds_it_or_a_debugging_kernel_runs() {
+    let waits = |lock, holders| {
+        let body = format!(
+            r#"
+            lock = [{{ name = "dentry" }}]
+
+            [[role]]
+            name = "walker"
+            threads = {{ fixed = 3 }}
+            op = [
+                {{ do = "user", time = "exp 1us" }},
+                {{ do = "lock", lock = "dentry", hold = "1us", lockref = true }},
+            ]
+
+            [[role]]
+            name = "holder"
+            threads = {{ fixed = {holders} }}
+            op = [
+                {{ do = "user", time = "1us" }},
+                {{ do = "lock", lock = "dentry", hold = "1us" }},
+            ]
+            "#
+        );
+        let mut s = Build::new(4, SchedulerKind::Cfs)
+            .vm_of("a", 4, model_of("walks", &body))
+            .seconds(0.1)
+            .scenario();
+        s.vms[0].kernel.spinlock = lock;
+        let outcome = run(&s).expect("runs");
+        figure(&outcome, "share.k:lock")
+    };
+    let alone = waits(SpinlockKind::Queued, 0);
+    let beside = waits(SpinlockKind::Queued, 1);
+    let debugging = waits(SpinlockKind::Debug, 0);
+    assert!(alone == 0.0, "{alone} of the time spent waiting");
+    assert!(beside > 0.1, "{beside} of the time spent waiting");
+    assert!(debugging > 0.1, "{debugging} of the time spent waiting");
+}
+
+#[test]
 fn a_kicked_waiter_for_a_lock_goes_to_the_micro_pool() {
     let rate = |micro| {
         let s = gmake_under_xen(SpinlockKind::PvQueuedFifo, micro);

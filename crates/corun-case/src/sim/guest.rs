@@ -119,6 +119,11 @@ pub enum SpinlockKind {
     /// Test and set: what Linux 4.2 and later use under a hypervisor without
     /// pv-unhalt (arch/x86 `virt_spin_lock`).
     TestAndSet,
+    /// What `CONFIG_DEBUG_SPINLOCK`, which `CONFIG_LOCK_STAT` selects, makes of every
+    /// spinlock up to Linux 4.10: waiters try and wait for a cycle of the time-stamp
+    /// counter (`__spin_lock_debug`), which is over before the delay loop's first PAUSE.
+    /// Whoever tries first wins, nobody halts, and no pause-loop exit sees them.
+    Debug,
 }
 
 /// How a guest flushes the TLBs of its other vCPUs.

@@ -38,6 +38,13 @@ impl Machine<'_> {
         );
     }
 
+    /// Takes a reference count's change the lock beside it? Only where somebody holds
+    /// it, or where lock and count do not fit into one word.
+    pub(crate) fn lockref_needs(&self, lock: usize) -> bool {
+        let l = &self.locks[lock];
+        l.owner.is_some() || l.kind == SpinlockKind::Debug
+    }
+
     fn hold(&mut self, v: usize, t: usize, lock: usize, hold_ns: u64) {
         let waited_ns = self.now_ns - self.threads[t].wait_since_ns;
         if waited_ns > 0 {
@@ -96,7 +103,7 @@ impl Machine<'_> {
                 self.hand_to_next(lock);
             }
             SpinlockKind::PvQueued => self.hand_or_leave(v, lock),
-            SpinlockKind::TestAndSet => self.hand_to_any(v, lock),
+            SpinlockKind::TestAndSet | SpinlockKind::Debug => self.hand_to_any(v, lock),
             SpinlockKind::Pmt => self.hand_to_running(lock),
         }
     }
@@ -153,7 +160,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Test and set: any spinner may win.
+    /// Test and set, or trylock: any spinner may win.
     fn hand_to_any(&mut self, v: usize, lock: usize) {
         let running = |m: &Self, w: &usize| m.active_on(*w).is_some();
         let waiters = &self.locks[lock].waiters;

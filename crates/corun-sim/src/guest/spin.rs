@@ -96,16 +96,20 @@ impl Machine<'_> {
 
     /// Until the pause-loop exit of `t` on `v`. The winner of a test-and-set lock
     /// is inside its cmpxchg and executes no PAUSE any more: one that exits has
-    /// not won.
+    /// not won. A debugging kernel's spinners never do.
     fn pause_left_ns(&self, v: usize, t: usize) -> u64 {
-        let wins = match self.threads[t].phase {
+        let pauses = match self.threads[t].phase {
             Phase::LockWait { lock, .. } => {
                 let l = &self.locks[lock];
-                l.kind == SpinlockKind::TestAndSet && l.owner == Some(t)
+                match l.kind {
+                    SpinlockKind::Debug => false,
+                    SpinlockKind::TestAndSet => l.owner != Some(t),
+                    _ => true,
+                }
             }
-            _ => false,
+            _ => true,
         };
-        if wins { FOREVER } else { self.ple_left_ns(v) }
+        if pauses { self.ple_left_ns(v) } else { FOREVER }
     }
 
     /// What is left of the own patience of `t`, which spins on `p`.

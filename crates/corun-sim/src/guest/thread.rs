@@ -57,12 +57,15 @@ impl Machine<'_> {
                 family,
                 hold,
                 lines,
+                lockref,
             } => {
                 let lines_ns = u64::from(lines) * self.costs.line_ns;
                 let hold_ns = hold.sample(&mut thread.rng) + lines_ns;
                 let family = self.lock_families[thread.base.lock_family + family as usize];
                 let lock = family.first + thread.rng.below(family.count) as usize;
-                self.lock(v, t, lock, hold_ns);
+                if !lockref || self.lockref_needs(lock) {
+                    self.lock(v, t, lock, hold_ns);
+                }
             }
             Instr::Uncontended(locks) => {
                 let ns = u64::from(locks) * self.unlock_cost_ns(v);

@@ -200,6 +200,11 @@ pub enum Op {
         /// the machine's cost `line_ns` says.
         #[serde(default)]
         lines: u32,
+        /// The lock guards a reference count, which changes without it while nobody
+        /// holds it (`lockref_get_not_dead`). With debugging spinlocks, which are too
+        /// large for that, the lock is taken (`USE_CMPXCHG_LOCKREF`).
+        #[serde(default)]
+        lockref: bool,
     },
     /// Takes spinlocks that nobody else wants, one after the other: native ones
     /// cost nothing worth modelling, paravirtual ones may.

@@ -17,6 +17,7 @@ pub(crate) enum Instr {
         family: u32,
         hold: Dist,
         lines: u32,
+        lockref: bool,
     },
     Uncontended(u32),
     Down {
@@ -120,17 +121,24 @@ impl Compiler<'_> {
                 let symbol = self.symbols.intern(symbol);
                 self.timed(*time, Instr::Kernel(*time, symbol))
             }
-            Op::Lock { lock, hold, lines } => {
+            Op::Lock {
+                lock,
+                hold,
+                lines,
+                lockref,
+            } => {
                 let names = self.model.locks.iter().map(|l| l.name.as_str());
-                let family = self.find("lock", lock, names)?;
-                self.timed(
-                    *hold,
-                    Instr::Lock {
-                        family,
-                        hold: *hold,
-                        lines: *lines,
-                    },
-                )
+                let instr = Instr::Lock {
+                    family: self.find("lock", lock, names)?,
+                    hold: *hold,
+                    lines: *lines,
+                    lockref: *lockref,
+                };
+                if *lockref {
+                    instr
+                } else {
+                    self.timed(*hold, instr)
+                }
             }
             Op::Uncontended { locks } => Instr::Uncontended(*locks),
             Op::Down { sem, shared } => Instr::Down {

@@ -21,7 +21,7 @@ pub(crate) const KINDS: [SchedulerKind; 5] = [
 ];
 
 /// Locks of guests' kernels.
-pub(crate) const LOCKS: [SpinlockKind; 7] = [
+pub(crate) const LOCKS: [SpinlockKind; 8] = [
     SpinlockKind::Ticket,
     SpinlockKind::PvTicket,
     SpinlockKind::Pmt,
@@ -29,6 +29,7 @@ pub(crate) const LOCKS: [SpinlockKind; 7] = [
     SpinlockKind::PvQueued,
     SpinlockKind::PvQueuedFifo,
     SpinlockKind::TestAndSet,
+    SpinlockKind::Debug,
 ];
 
 /// Ways of TLB shootdowns.
