@@ -248,3 +248,36 @@ fn a_spinners_patience_lasts_longer_beside_a_busy_hardware_thread() {
         "{full} pause exits a wait at full speed, {half} at half"
     );
 }
+
+#[test]
+fn who_waits_for_a_condition_variable_is_woken_by_the_one_before() {
+    let rounds = |wakes_one| {
+        let body = format!(
+            r#"
+            [[barrier]]
+            name = "meet"
+            wakes_one = {wakes_one}
+
+            [[role]]
+            name = "worker"
+            threads = {{ per_vcpu_pm = 1000 }}
+            pinned = true
+            op = [
+                {{ do = "user", time = "20us" }},
+                {{ do = "barrier", barrier = "meet" }},
+                {{ do = "unit" }},
+            ]
+            "#
+        );
+        let s = Build::new(8, SchedulerKind::Cfs)
+            .vm_of("a", 8, model_of("meetings", &body))
+            .seconds(0.2)
+            .scenario();
+        figure(&run(&s).expect("runs"), "rate")
+    };
+    let (one_by_one, at_once) = (rounds(true), rounds(false));
+    assert!(
+        2.0 * one_by_one < at_once,
+        "{one_by_one} rounds a second one by one, {at_once} at once"
+    );
+}

@@ -190,9 +190,9 @@ impl Machine<'_> {
                 self.sem_spin_again(v, t, sem);
                 true
             }
-            Phase::BarrierSpin { .. } => {
+            Phase::BarrierSpin { barrier } => {
                 self.end_ple_run(v);
-                self.sleep_for(t, Why::Barrier);
+                self.sleep_for(t, Why::Barrier(barrier));
                 true
             }
             _ => false,

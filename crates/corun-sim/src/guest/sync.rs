@@ -91,7 +91,7 @@ impl Machine<'_> {
                     Seg::new(FOREVER, Account::User, symbols::USER),
                 );
             } else {
-                self.sleep_for(t, Why::Barrier);
+                self.sleep_for(t, Why::Barrier(barrier));
             }
             return;
         }
@@ -101,11 +101,22 @@ impl Machine<'_> {
             if matches!(self.threads[w].phase, Phase::BarrierSpin { .. }) {
                 self.poke(w, self.costs.lock_handover_ns);
             } else {
-                self.wake_thread(w, Some(v));
+                self.barriers[barrier].released.push_back(w);
             }
         }
         // Gives the list's memory back.
         self.barriers[barrier].waiters = waiters;
+        self.wake_released(barrier, v);
         self.proceed(t);
+    }
+
+    /// Wakes those who may pass `barrier`, or the first of them; `by` does it.
+    pub(crate) fn wake_released(&mut self, barrier: usize, by: usize) {
+        while let Some(w) = self.barriers[barrier].released.pop_front() {
+            self.wake_thread(w, Some(by));
+            if self.barriers[barrier].wakes_one {
+                return;
+            }
+        }
     }
 }

@@ -170,9 +170,13 @@ impl Machine<'_> {
     /// Thread `t` runs again after it slept.
     fn woken(&mut self, t: usize, why: Why) {
         match why {
+            Why::Barrier(barrier) => {
+                self.wake_released(barrier, self.threads[t].vcpu);
+                self.proceed(t);
+            }
             Why::Sem { sem, shared } => self.sem_retry(t, sem, shared),
             Why::Packet(flow) => self.receive_again(t, flow),
-            Why::Push | Why::Pop | Why::Barrier | Why::Timer(_) => self.proceed(t),
+            Why::Push | Why::Pop | Why::Timer(_) => self.proceed(t),
         }
     }
 }

@@ -326,7 +326,9 @@ impl Parts {
                 parties: 0,
                 arrived: 0,
                 spin_ns: barrier.spin_ns,
+                wakes_one: barrier.wakes_one,
                 waiters: Vec::with_capacity(64),
+                released: VecDeque::with_capacity(64),
             });
         }
     }

@@ -230,7 +230,7 @@ pub(crate) enum Why {
     Sem { sem: usize, shared: bool },
     Push,
     Pop,
-    Barrier,
+    Barrier(usize),
     Timer(u64),
     Packet(usize),
 }
@@ -355,7 +355,10 @@ pub(crate) struct Barrier {
     pub(crate) parties: u32,
     pub(crate) arrived: u32,
     pub(crate) spin_ns: u64,
+    pub(crate) wakes_one: bool,
     pub(crate) waiters: Vec<usize>,
+    /// Who may pass and still sleeps, as it is not its turn to be woken.
+    pub(crate) released: VecDeque<usize>,
 }
 
 /// A network flow.

@@ -112,6 +112,12 @@ pub struct BarrierDecl {
     /// Waiters spin for this long before they sleep.
     #[serde(default)]
     pub spin_ns: u64,
+    /// Sleepers are woken one by one, each by the one before it, once that runs: so it
+    /// is with a condition variable whose mutex each of them has to take. A broadcast
+    /// wakes the first and puts the others into the mutex's queue
+    /// (`FUTEX_CMP_REQUEUE` of glibc before 2.25).
+    #[serde(default)]
+    pub wakes_one: bool,
 }
 
 /// A stream of packets to the guest.
