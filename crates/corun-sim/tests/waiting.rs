@@ -281,3 +281,28 @@ fn who_waits_for_a_condition_variable_is_woken_by_the_one_before() {
         "{one_by_one} rounds a second one by one, {at_once} at once"
     );
 }
+
+#[test]
+fn a_barriers_spinners_execute_no_pause() {
+    let body = r#"
+        [[barrier]]
+        name = "meet"
+        spin_ns = 1_000_000
+
+        [[role]]
+        name = "worker"
+        threads = { per_vcpu_pm = 1000 }
+        op = [
+            { do = "user", time = "exp 100us" },
+            { do = "barrier", barrier = "meet" },
+        ]
+    "#;
+    let mut s = Build::new(4, SchedulerKind::Cfs)
+        .vm_of("a", 4, model_of("meetings", body))
+        .seconds(0.1)
+        .scenario();
+    s.kvm.ple = Some(fixed_window());
+    let outcome = run(&s).expect("runs");
+    assert!(figure(&outcome, "share.user") > 0.9, "they spin");
+    assert!(figure(&outcome, "count.exit.pause") == 0.0, "no PLE");
+}

@@ -96,7 +96,8 @@ impl Machine<'_> {
 
     /// Until the pause-loop exit of `t` on `v`. The winner of a test-and-set lock
     /// is inside its cmpxchg and executes no PAUSE any more: one that exits has
-    /// not won. A debugging kernel's spinners never do.
+    /// not won. Neither do a debugging kernel's spinners nor a barrier's
+    /// (`parsec_barrier_wait`).
     fn pause_left_ns(&self, v: usize, t: usize) -> u64 {
         let pauses = match self.threads[t].phase {
             Phase::LockWait { lock, .. } => {
@@ -107,6 +108,7 @@ impl Machine<'_> {
                     _ => true,
                 }
             }
+            Phase::BarrierSpin { .. } => false,
             _ => true,
         };
         if pauses { self.ple_left_ns(v) } else { FOREVER }

@@ -109,7 +109,7 @@ pub struct QueueDecl {
 pub struct BarrierDecl {
     /// Name in operations.
     pub name: String,
-    /// Waiters spin for this long before they sleep.
+    /// Waiters spin for this long before they sleep, without PAUSE.
     #[serde(default)]
     pub spin_ns: u64,
     /// Sleepers are woken one by one, each by the one before it, once that runs: so it
