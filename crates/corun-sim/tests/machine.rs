@@ -8,6 +8,7 @@ use common::{Build, model, model_of};
 use corun_case::SchedulerKind;
 use corun_case::sim::{HaltPoll, SpinlockKind};
 use corun_sim::run;
+use corun_sim::workload::Model;
 use std::sync::Arc;
 
 #[test]
@@ -148,21 +149,8 @@ fn a_wait_queues_lock_is_held_over_the_ipi_and_spun_for_when_its_holder_is_preem
 
 #[test]
 fn steered_polling_ends_beside_others_only_where_it_is_in_vain() {
-    let pipes = r#"
-        [[role]]
-        name = "worker"
-        threads = { per_vcpu_pm = 1000 }
-        op = [
-            { do = "user", time = "exp 100us" },
-            { do = "sleep", time = "exp 150us" },
-        ]
-    "#;
-    let polled_ns = |poll, workload, burners| {
-        let model = match workload {
-            "pipes" => model_of(workload, pipes),
-            _ => model(workload),
-        };
-        let mut build = Build::new(4, SchedulerKind::Eevdf).vm_of("a", 2, model);
+    let polled_ns = |poll, model: &Model, burners| {
+        let mut build = Build::new(4, SchedulerKind::Eevdf).vm_of("a", 2, model.clone());
         if burners > 0 {
             build = build.vm("b", burners, "cpu");
         }
@@ -172,14 +160,30 @@ fn steered_polling_ends_beside_others_only_where_it_is_in_vain() {
         outcome.vm("a").expect("guest").accounts[6]
     };
     // Messages are answered while their sender polls.
+    let messages = model("tcp-rr");
     for burners in [0, 6] {
-        let steered_ns = polled_ns(HaltPoll::Steered, "tcp-rr", burners);
+        let steered_ns = polled_ns(HaltPoll::Steered, &messages, burners);
         assert!(steered_ns > 0);
-        assert_eq!(steered_ns, polled_ns(HaltPoll::Adaptive, "tcp-rr", burners));
+        assert_eq!(
+            steered_ns,
+            polled_ns(HaltPoll::Adaptive, &messages, burners)
+        );
     }
     // Most polls of pipes with slow writers are too short.
-    let steered_ns = polled_ns(HaltPoll::Steered, "pipes", 6);
-    let adaptive_ns = polled_ns(HaltPoll::Adaptive, "pipes", 6);
+    let pipes = model_of(
+        "pipes",
+        r#"
+        [[role]]
+        name = "worker"
+        threads = { per_vcpu_pm = 1000 }
+        op = [
+            { do = "user", time = "exp 100us" },
+            { do = "sleep", time = "exp 150us" },
+        ]
+        "#,
+    );
+    let steered_ns = polled_ns(HaltPoll::Steered, &pipes, 6);
+    let adaptive_ns = polled_ns(HaltPoll::Adaptive, &pipes, 6);
     assert!(
         steered_ns < adaptive_ns,
         "polled {steered_ns} ns, {adaptive_ns} without steering"

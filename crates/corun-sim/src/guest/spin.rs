@@ -193,7 +193,6 @@ impl Machine<'_> {
                 true
             }
             Phase::BarrierSpin { barrier } => {
-                self.end_ple_run(v);
                 self.sleep_for(t, Why::Barrier(barrier));
                 true
             }
