@@ -14,7 +14,9 @@ pub struct Kvm {
     pub ple: Option<Ple>,
     /// Whom a spinning vCPU's pCPU is given to.
     pub spin_handler: SpinHandler,
-    /// Debooster (seed 002): the host scheduler cannot refuse a directed yield.
+    /// Debooster (seed 002, the authors' patch of kernel/sched/fair.c): a spinner that gets a
+    /// directed yield to a sibling on its own run queue is put so far back that this is not
+    /// too unfair.
     pub debooster: bool,
     /// What a halted vCPU does before it sleeps.
     pub halt_poll: HaltPoll,
@@ -93,8 +95,9 @@ pub enum SpinHandler {
     /// Also halted ones with a pending interrupt.
     #[serde(rename = "2019")]
     Y2019,
-    /// Strict Boost (seed 002): receivers of the spinner's IPIs also in user
-    /// mode, and no halted vCPU without an IPI from the spinner.
+    /// Strict Boost (seed 002, the authors' patch of `kvm_vcpu_on_spin`): those preempted in
+    /// kernel mode, or in user mode with an IPI from the spinner; halted ones that were
+    /// woken only with such an IPI.
     #[serde(rename = "strict")]
     Strict,
 }

@@ -308,6 +308,7 @@ impl Machine<'_> {
         let waited_ns = self.now_ns - vcpu.since_ns;
         let vm = vcpu.vm;
         vcpu.place = Place::On(p);
+        vcpu.ipi_from = 0;
         vcpu.since_ns = self.now_ns;
         vcpu.preempted = false;
         self.tasks[v].critical = false;

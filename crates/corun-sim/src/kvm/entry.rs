@@ -16,6 +16,7 @@ impl Machine<'_> {
         }
         let vcpu = &mut self.vcpus[v];
         vcpu.pending &= !irq::KICK;
+        vcpu.ipi_from = 0;
         if std::mem::take(&mut vcpu.flush_queued) {
             vcpu.exit_debt_ns += self.costs.host_flush_ns;
         }

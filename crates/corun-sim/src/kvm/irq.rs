@@ -18,6 +18,7 @@ impl Machine<'_> {
             self.vcpus[from].exit_debt_ns += hook_ns;
             latency_ns += hook_ns;
         }
+        self.mark_ipi_receiver(from, to);
         self.note(Kind::IpiSend, from, self.vcpus[to].index as u64);
         if self.vcpus[to].ipi_sent_ns == 0 {
             self.vcpus[to].ipi_sent_ns = self.now_ns;

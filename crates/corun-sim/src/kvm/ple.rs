@@ -4,7 +4,7 @@
 
 use crate::host::sched::CpuId;
 use crate::machine::Machine;
-use crate::machine::state::{FOREVER, Mode, Place, Then, irq};
+use crate::machine::state::{FOREVER, Mode, Place, Then};
 use crate::machine::stats::{counter, hist};
 use crate::outcome::Account;
 use crate::trace::{Kind, exit};
@@ -14,6 +14,11 @@ use corun_case::sim::{Hypervisor, SpinHandler};
 const NAP_NS: u64 = 100_000;
 /// Failed directed yields after which the handler gives up (since 3.10).
 const TRIES: u32 = 3;
+
+/// Bit of a vCPU's number among those who sent an IPI: 64 have one of their own.
+fn sender_bit(index: usize) -> u64 {
+    1 << (index % 64)
+}
 
 impl Machine<'_> {
     /// What is left of the PLE window of `v`.
@@ -113,28 +118,21 @@ impl Machine<'_> {
         let start = self.vms[self.vcpus[v].vm].last_boosted;
         let (mut tried, mut failed) = (0, 0);
         let mut yielded = false;
-        let passes: u32 = if self.kvm.spin_handler == SpinHandler::Strict {
-            3
-        } else {
-            1
-        };
-        'search: for pass in 0..passes {
-            for i in 1..=n {
-                let to = first + (start + i) % n;
-                if to == v || !self.is_candidate(v, to, pass) {
-                    continue;
-                }
-                tried += 1;
-                if self.directed_yield(p, v, to) {
-                    let vm = self.vcpus[v].vm;
-                    self.vms[vm].last_boosted = to - first;
-                    yielded = true;
-                    break 'search;
-                }
-                failed += 1;
-                if failed == TRIES && self.kvm.spin_handler > SpinHandler::Y2012 {
-                    break 'search;
-                }
+        for i in 1..=n {
+            let to = first + (start + i) % n;
+            if to == v || !self.is_candidate(v, to) {
+                continue;
+            }
+            tried += 1;
+            if self.directed_yield(p, v, to) {
+                let vm = self.vcpus[v].vm;
+                self.vms[vm].last_boosted = to - first;
+                yielded = true;
+                break;
+            }
+            failed += 1;
+            if failed == TRIES && self.kvm.spin_handler > SpinHandler::Y2012 {
+                break;
             }
         }
         if !yielded {
@@ -144,7 +142,7 @@ impl Machine<'_> {
     }
 
     /// Does this generation of the handler ask for `to`?
-    fn is_candidate(&mut self, from: usize, to: usize, pass: u32) -> bool {
+    fn is_candidate(&mut self, from: usize, to: usize) -> bool {
         let vcpu = &self.vcpus[to];
         let ready = vcpu.place == Place::Ready;
         let preempted = ready && vcpu.preempted;
@@ -158,12 +156,30 @@ impl Machine<'_> {
                 let woken = ready && !vcpu.preempted && vcpu.pending != 0;
                 (woken || preempted && self.in_kernel(to)) && self.may_boost_again(to)
             }
-            SpinHandler::Strict => match pass {
-                // Whom the spinner itself waits for, in user mode too.
-                0 => ready && vcpu.calls.contains(&from),
-                1 => preempted && self.in_kernel(to),
-                _ => preempted && vcpu.pending & irq::GUEST != 0,
-            },
+            SpinHandler::Strict => self.is_strict_candidate(from, to),
+        }
+    }
+
+    /// Strict Boost, as the authors' second patch has it: who is preempted in kernel
+    /// mode, or was sent an IPI by the spinner while it had no pCPU. Whom a spinner
+    /// passes over because it is not preempted counts as sent one by it from then on,
+    /// until it gets a pCPU.
+    fn is_strict_candidate(&mut self, from: usize, to: usize) -> bool {
+        let sent = sender_bit(self.vcpus[from].index);
+        let vcpu = &mut self.vcpus[to];
+        let ready = vcpu.place == Place::Ready;
+        let was_sent = vcpu.ipi_from & sent != 0;
+        if !ready || !vcpu.preempted && !was_sent {
+            vcpu.ipi_from |= sent;
+            return false;
+        }
+        (was_sent || self.in_kernel(to)) && self.may_boost_again(to)
+    }
+
+    /// For Strict Boost: `from` sends `to` an IPI (`mark_ipi_receiver` of its patch).
+    pub(crate) fn mark_ipi_receiver(&mut self, from: usize, to: usize) {
+        if !matches!(self.vcpus[to].place, Place::On(_)) {
+            self.vcpus[to].ipi_from |= sender_bit(self.vcpus[from].index);
         }
     }
 

@@ -243,6 +243,7 @@ impl Parts {
             ple_run: 0,
             spun_last: false,
             boost_passed: false,
+            ipi_from: 0,
             rng: Rng::new(scenario.seed, Stream::Vcpu, v),
         });
     }

@@ -187,6 +187,8 @@ pub(crate) struct Vcpu {
     pub(crate) ple_run: u64,
     pub(crate) spun_last: bool,
     pub(crate) boost_passed: bool,
+    /// Siblings that sent it an IPI since it lost its pCPU, a bit each.
+    pub(crate) ipi_from: u64,
     pub(crate) rng: Rng,
 }
 

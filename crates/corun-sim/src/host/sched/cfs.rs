@@ -33,19 +33,12 @@ struct CfsRq {
     next: Option<TaskId>,
     last: Option<TaskId>,
     skip: Option<TaskId>,
-    /// Debooster: picked next whatever the virtual times say.
-    forced: Option<TaskId>,
 }
 
 impl CfsRq {
     /// `clear_buddies`.
     fn clear_buddies(&mut self, task: TaskId) {
-        for buddy in [
-            &mut self.next,
-            &mut self.last,
-            &mut self.skip,
-            &mut self.forced,
-        ] {
+        for buddy in [&mut self.next, &mut self.last, &mut self.skip] {
             if *buddy == Some(task) {
                 *buddy = None;
             }
@@ -195,9 +188,6 @@ impl Cfs {
         let waiting = &self.rqs.rq(cpu).waiting;
         let buddies = &self.queues[cpu as usize];
         let here = |b: Option<TaskId>| b.filter(|t| waiting.contains(t));
-        if let Some(forced) = here(buddies.forced) {
-            return Some(forced);
-        }
         let held = |t: TaskId| self.skew.as_ref().is_some_and(|s| s.is_ahead(host, t));
         let mut free = waiting.iter().copied().filter(|&t| !held(t));
         let Some(left) = free.next() else {
@@ -261,15 +251,14 @@ impl Fair for Cfs {
         self.cfs_rq(cpu).next = Some(task);
     }
 
-    /// Pays with its place, just behind `to`. More would add up: the two may spin for
-    /// each other in turn.
-    fn debase(&mut self, _host: &Host<'_>, cpu: CpuId, from: TaskId, to: TaskId, to_cpu: CpuId) {
-        let shift =
-            self.queues[cpu as usize].min_vruntime - self.queues[to_cpu as usize].min_vruntime;
-        let behind = self.vruntime(to) + shift + 1;
-        let entity = &mut self.entities[from as usize];
-        entity.vruntime = entity.vruntime.max(behind);
-        self.cfs_rq(to_cpu).forced = Some(to);
+    /// As the authors' patch does (`deboost_yield_task_vruntime`): no more than what
+    /// makes `pick_next_entity` find `to` close enough. A third one that is further behind
+    /// still goes first.
+    fn debase(&mut self, host: &Host<'_>, _cpu: CpuId, from: TaskId, to: TaskId) {
+        if !self.is_close(host, to, from) {
+            let close = self.vruntime(to) - self.gran(host, from);
+            self.entities[from as usize].vruntime = close;
+        }
     }
 }
 

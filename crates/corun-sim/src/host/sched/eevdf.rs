@@ -239,17 +239,13 @@ impl Fair for Eevdf {
     }
 
     /// Pays with the rest of its slice, and its place.
-    fn debase(&mut self, host: &Host<'_>, cpu: CpuId, from: TaskId, to: TaskId, to_cpu: CpuId) {
+    fn debase(&mut self, host: &Host<'_>, cpu: CpuId, from: TaskId, to: TaskId) {
         let vslice = self.vslice(host, from);
-        let behind = if cpu == to_cpu {
-            self.entity(to).vruntime + 1
-        } else {
-            i64::MIN
-        };
+        let behind = self.entity(to).vruntime + 1;
         let entity = self.entity(from);
         entity.vruntime = entity.vruntime.max(entity.deadline - vslice).max(behind);
         entity.deadline = entity.deadline.max(entity.vruntime + vslice);
-        self.cfs_rq(to_cpu).forced = Some(to);
+        self.cfs_rq(cpu).forced = Some(to);
     }
 }
 

@@ -24,9 +24,9 @@ pub(super) trait Fair: HostScheduler {
     /// is fair.
     fn wish(&mut self, cpu: CpuId, task: TaskId);
 
-    /// Debooster: the spinner `from` on `cpu` pays for it that `to` on `to_cpu`
-    /// runs next, fair or not.
-    fn debase(&mut self, host: &Host<'_>, cpu: CpuId, from: TaskId, to: TaskId, to_cpu: CpuId);
+    /// Debooster: the spinner `from`, which has `cpu`, pays with its place for it
+    /// that `to`, which waits there, runs next.
+    fn debase(&mut self, host: &Host<'_>, cpu: CpuId, from: TaskId, to: TaskId);
 }
 
 /// A queue that ran dry takes a task of another's (`newidle_balance`).
@@ -66,8 +66,8 @@ pub(super) fn yield_to(
     };
     fair.wish(to_cpu, to);
     fair.yield_any(host, cpu, from);
-    if force {
-        fair.debase(host, cpu, from, to, to_cpu);
+    if force && to_cpu == cpu {
+        fair.debase(host, cpu, from, to);
     }
     if to_cpu != cpu {
         host.kick(to_cpu);

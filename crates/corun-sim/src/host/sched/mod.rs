@@ -169,7 +169,8 @@ pub trait HostScheduler {
 
     /// KVM asks that `to` runs instead of `from`, which runs on `cpu` and was
     /// just charged (`yield_to()`). True: accepted; the pCPU `cpu` then picks
-    /// again. `force`: no fairness check may refuse or undo it (Debooster).
+    /// again. `force`: `from` pays for it where `to` waits on `cpu`, too, so that it is
+    /// not too unfair (Debooster).
     fn yield_to(
         &mut self,
         host: &mut Host<'_>,
