@@ -66,11 +66,10 @@ pub(super) fn yield_to(
     };
     fair.wish(to_cpu, to);
     fair.yield_any(host, cpu, from);
-    if force && to_cpu == cpu {
-        fair.debase(host, cpu, from, to);
-    }
     if to_cpu != cpu {
         host.kick(to_cpu);
+    } else if force {
+        fair.debase(host, cpu, from, to);
     }
     true
 }

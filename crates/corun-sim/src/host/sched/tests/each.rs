@@ -159,19 +159,23 @@ fn eevdf_forgets_a_yield_to_who_is_not_eligible() {
 /// On another pCPU's queue the boosted one runs there, as in the kernel.
 #[test]
 fn a_yield_to_another_queue_preempts_there() {
-    let mut tasks = burners(&[2, 1]);
-    tasks[0].0.pinned = Some(0);
-    tasks[1].0.pinned = Some(1);
-    tasks[2].0.pinned = Some(1);
-    let mut world = World::new(&kind("cfs"), 2, tasks);
-    world.run(500 * MS);
-    while world.current(1) != Some(2) {
+    for name in ["cfs", "eevdf"] {
+        // Three on a queue: of two, one is not eligible before its turn under EEVDF.
+        let mut tasks = burners(&[2, 1, 1]);
+        tasks[0].0.pinned = Some(0);
+        for (task, _) in &mut tasks[1..] {
+            task.pinned = Some(1);
+        }
+        let mut world = World::new(&kind(name), 2, tasks);
+        world.run(500 * MS);
+        while world.current(1) != Some(2) {
+            world.run(world.now_ns + MS / 10);
+        }
+        assert!(world.yield_to(0, 1, false), "{name}");
         world.run(world.now_ns + MS / 10);
+        assert_eq!(world.current(1), Some(1), "{name}");
+        assert_eq!(world.current(0), Some(0), "{name}");
     }
-    assert!(world.yield_to(0, 1, false));
-    world.run(world.now_ns + MS / 10);
-    assert_eq!(world.current(1), Some(1));
-    assert_eq!(world.current(0), Some(0));
 }
 
 /// corun's scheduler with these mechanisms alone.
